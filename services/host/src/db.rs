@@ -181,7 +181,7 @@ async fn serve_realm(
         keep_cell_events: config.keep_cell_events,
         health,
     };
-    let folding = fold_all(&folding, (&logs, count), &figures, changes);
+    let folding = fold_all(&folding, (&logs, count), &figures, Some(changes));
     let converting = converting::convert_all(store.clone(), definitions.subscribe());
     let auditing = auditing::audit_all(store.clone(), Arc::clone(&metrics));
     health.readiness.send_replace(Readiness::Ready);
@@ -191,7 +191,7 @@ async fn serve_realm(
         () = converting => unreachable!("invariant: conversion does not end"),
         ended = serving => Ok(ended?),
         ended = answering => Ok(ended?),
-        ended = folding => ended.map(|_| ()),
+        ended = folding => ended,
     }
 }
 
@@ -225,14 +225,14 @@ async fn fold_all(
     folding: &Folding<'_>,
     (logs, count): (&BTreeMap<Shard, History>, u16),
     figures: &BTreeMap<Shard, Arc<Figures>>,
-    changes: mpsc::Receiver<Change>,
-) -> Result<Vec<()>, DbError> {
-    let mut changes = Some(changes);
+    mut changes: Option<mpsc::Receiver<Change>>,
+) -> Result<(), DbError> {
     let folds = logs.iter().map(|(shard, history)| {
         let figures = Arc::clone(&figures[shard]);
         fold_shard(folding.clone(), (history, count), figures, changes.take())
     });
-    try_join_all(folds.collect::<Vec<_>>()).await
+    try_join_all(folds.collect::<Vec<_>>()).await?;
+    Ok(())
 }
 
 /// Resolves when the process is to end: it is asked to stop, or the realm has stopped and no process needs db any more.

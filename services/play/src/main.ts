@@ -135,7 +135,7 @@ class Session {
     this.heldSince = performance.now();
   }
 
-  /** A tap sends the player to a point; whoever has held the pointer stops. */
+  /** A tap sends the player to a point; the end of a hold stops it. */
   private release(): void {
     const { heldSince } = this;
     this.heldSince = undefined;

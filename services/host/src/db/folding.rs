@@ -93,7 +93,7 @@ pub(super) async fn fold_shard(
     folding: Folding<'_>,
     (history, shards): (&History, u16),
     figures: Arc<Figures>,
-    changes: Option<mpsc::Receiver<Change>>,
+    mut changes: Option<mpsc::Receiver<Change>>,
 ) -> Result<(), DbError> {
     let (mut fold, archived) = Fold::begin(&folding, history, figures).await?;
     let folder = &fold.folder;
@@ -106,8 +106,6 @@ pub(super) async fn fold_shard(
         let retention = folder.retention(RetentionPace::Worthwhile);
         tokio::spawn(retaining::let_all_go(retention, age, archived));
     }
-    let (_none, never) = mpsc::channel(1);
-    let mut changes = changes.unwrap_or(never);
     let turns = |period: Duration| u32::try_from(period.as_millis() / UPKEEP.as_millis()).unwrap_or(u32::MAX);
     let turns = folding.archive_period.map(turns);
     let mut upkeep = tokio::time::interval(UPKEEP);
@@ -127,7 +125,7 @@ pub(super) async fn fold_shard(
                 }
                 fold.commit_all().await?;
             }
-            Some(change) = changes.recv() => fold.change(change).await?,
+            Some(change) = next_change(&mut changes) => fold.change(change).await?,
             _ = rounds.tick(), if shards > 1 => fold.answer_others().await?,
             _ = upkeep.tick() => {
                 fold.count();
@@ -176,12 +174,11 @@ pub(super) async fn fold_beside(
         keep_cell_events: config.keep_cell_events,
         health,
     };
-    // The definitions are changed by the db that serves the store.
-    let (_no_changes, changes) = mpsc::channel(1);
     health.readiness.send_replace(Readiness::Ready);
     tracing::info!(shards = ?logs.keys().collect::<Vec<_>>(), "folding beside the db that serves the store");
     tokio::select! {
-        ended = fold_all(&folding, (&logs, count), &figures, changes) => ended.map(|_| ()),
+        // The definitions are changed by the db that serves the store.
+        ended = fold_all(&folding, (&logs, count), &figures, None) => ended,
         () = stopping(stop, lifecycle) => Ok(()),
     }
 }
@@ -203,6 +200,14 @@ async fn wait_for_shards(store: &Store) -> u16 {
                 tokio::time::sleep(AGAIN_AFTER).await;
             }
         }
+    }
+}
+
+/// The next change of the definitions; never, for a fold that follows others.
+async fn next_change(changes: &mut Option<mpsc::Receiver<Change>>) -> Option<Change> {
+    match changes {
+        Some(changes) => changes.recv().await,
+        None => std::future::pending().await,
     }
 }
 
