@@ -52,10 +52,10 @@ const BOTS: usize = 6;
 const SHOWN: u64 = 20;
 
 /// Maximum time for a realm to recover, on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Polling interval.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A live realm with bots.
 pub(crate) struct Played {

@@ -7,13 +7,14 @@ use std::{
 
 use annals_audit::{Index, archive::read_tree};
 use annals_director::read_owners;
+use annals_evidence::Item;
 use annals_ids::{OwnerKind, Shard};
 use annals_store::Store;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::played::{Played, are_built, binary, run};
+use crate::played::{POLL_INTERVAL, Played, TIMEOUT, are_built, binary, run, within};
 
 const SHARDS: u16 = 3;
 
@@ -64,26 +65,17 @@ async fn a_realm_of_three_shards_keeps_every_promise() {
 async fn an_item_is_traced(store: &Store, annals: &Path, nats: &str) {
     let folder = TempDir::new().expect("a folder");
     let mut index = Index::open(&folder.path().join("own")).await.expect("an index");
-    index.catch_up(store, |_| {}).await.expect("a sound archive");
-    let trades = index.recent_trades(100).await.expect("the index answers");
-    let mut traced = None;
-    for trade in trades {
-        let trade = index.trade(store, trade).await.expect("an answer");
-        let moved = trade.steps.iter().flat_map(|step| &step.cited.entry.passages);
-        for serial in moved.map(|passage| passage.serial).collect::<BTreeSet<_>>() {
-            let item = index.item(store, serial).await.expect("an answer");
-            let asked = item.steps.iter().filter_map(|step| step.cited.asked.as_ref());
-            let shards: BTreeSet<u16> = asked.map(|asked| asked.leaf.shard.0).collect();
-            if traced
-                .as_ref()
-                .is_none_or(|(_, most): &(_, BTreeSet<u16>)| most.len() < shards.len())
-            {
-                traced = Some((item, shards));
+    let what = "an item traded by a base on another shard than the ledger's";
+    let item = within(TIMEOUT, what, async {
+        loop {
+            index.catch_up(store, |_| {}).await.expect("a sound archive");
+            if let Some(item) = item_of_another_shard(&index, store).await {
+                break item;
             }
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
-    }
-    let (item, shards) = traced.expect("an item was traded");
-    assert!(shards.iter().any(|shard| *shard > 0), "bases are on shards {shards:?}");
+    })
+    .await;
     let mut command = Command::new(annals);
     command.args(["audit", "item", &item.serial.to_string(), "--format", "json"]);
     command.args(["--realm", "played", "--nats", nats, "--index"]);
@@ -109,6 +101,22 @@ async fn an_item_is_traced(store: &Store, annals: &Path, nats: &str) {
         verified.values().all(|shard| shard["batches"].as_u64() > Some(0)),
         "{said}"
     );
+}
+
+/// An item of a trade that is archived, one order of whose history came from another shard than the ledger's.
+async fn item_of_another_shard(index: &Index, store: &Store) -> Option<Item> {
+    for trade in index.recent_trades(100).await.expect("the index answers") {
+        let trade = index.trade(store, trade).await.expect("an answer");
+        let moved = trade.steps.iter().flat_map(|step| &step.cited.entry.passages);
+        for serial in moved.map(|passage| passage.serial).collect::<BTreeSet<_>>() {
+            let item = index.item(store, serial).await.expect("an answer");
+            let mut asked = item.steps.iter().filter_map(|step| step.cited.asked.as_ref());
+            if asked.any(|asked| asked.leaf.shard != Shard(0)) {
+                return Some(item);
+            }
+        }
+    }
+    None
 }
 
 /// Number of batches in the archive of a shard.
