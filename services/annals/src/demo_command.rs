@@ -176,7 +176,7 @@ impl Demo {
             return self.demonstrate_cluster(&schema, &files).await;
         }
         let mut plan = RealmPlan::new(REALM, self.world(), &self.data);
-        plan.game.clone_from(&self.game);
+        plan.build.binaries.clone_from(&self.game);
         if self.rolling.is_some() {
             // The other one leads while a director is replaced.
             plan.directors = 2;

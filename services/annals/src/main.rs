@@ -16,6 +16,8 @@ struct CommandLine {
 enum Commands {
     /// Write a small, complete game: definitions, behaviour, tests and a demonstration
     New(annals::new_command::New),
+    /// Run a game while it is written: build it after each change, and replace its processes while players stay connected
+    Dev(annals::dev_command::Dev),
     /// Run a realm on this machine: one process per service and a private nats-server
     Up(annals::up_command::Up),
     /// Run a realm with bots, and a web page in which people play beside them
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
     runtime.block_on(async {
         match line.command {
             Commands::New(new) => new.run(),
+            Commands::Dev(dev) => dev.run().await,
             Commands::Up(up) => up.run().await,
             Commands::Play(play) => play.run().await,
             Commands::Bots(bots) => bots.run().await,

@@ -27,6 +27,9 @@ use annals_host::{
 use annals_store::StoreError;
 use thiserror::Error;
 
+use crate::definition_change::NotUpgraded;
+pub(crate) use migrate::{NotMigrated, migrate_to};
+
 /// Look into a realm, grant and take, stop one, or migrate one to other definitions.
 #[derive(Debug, clap::Args)]
 pub struct Realm {
@@ -106,7 +109,7 @@ enum RealmError {
     #[error("the process is not drained")]
     Drain(#[from] drain::NotDrained),
     #[error("the realm's definitions were not changed")]
-    Upgrade(#[from] upgrade::NotUpgraded),
+    Upgrade(#[from] NotUpgraded),
     #[error("the values cannot be read")]
     Watch(#[from] watch::NotWatched),
     #[error("the logs cannot be searched")]

@@ -4,6 +4,7 @@
 mod closing;
 mod console;
 mod keeping;
+mod replacing;
 mod supervision;
 
 use std::{
@@ -28,7 +29,7 @@ use thiserror::Error;
 
 pub use console::NoConsole;
 use console::RealmConsole;
-pub(crate) use keeping::{NotKilled, RealmOrder};
+pub(crate) use keeping::{NotKilled, RealmOrder, is_expendable};
 pub use supervision::Supervised;
 use supervision::{Disks, Restarts};
 
@@ -49,10 +50,8 @@ const SHOWN_LINES: usize = 12;
 pub struct RealmPlan {
     /// The realm's name.
     pub realm: String,
-    /// The folder of the world's definitions.
-    pub world: PathBuf,
-    /// The folder of the base and cell binaries of a game; `None` for those beside this program, with the sample's.
-    pub game: Option<PathBuf>,
+    /// The game that it runs.
+    pub build: GameBuild,
     /// The folder of all the realm's data.
     pub data: PathBuf,
     /// The kind of its store.
@@ -87,8 +86,10 @@ impl RealmPlan {
     pub fn new(realm: &str, world: &Path, data: &Path) -> Self {
         Self {
             realm: realm.to_owned(),
-            world: world.to_owned(),
-            game: None,
+            build: GameBuild {
+                world: world.to_owned(),
+                binaries: None,
+            },
             data: data.to_owned(),
             store: StoreKind::Embedded,
             shards: 1,
@@ -104,21 +105,32 @@ impl RealmPlan {
             settings: Vec::new(),
         }
     }
+}
 
+/// What the processes of a game are started from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GameBuild {
+    /// The folder of the world's definitions.
+    pub world: PathBuf,
+    /// The folder of the game's base and cell binaries; `None` for those beside this program, with the sample's game.
+    pub binaries: Option<PathBuf>,
+}
+
+impl GameBuild {
     /// The binary of a service: the game's for a base and a cell, and else the one beside this program.
     fn program(&self, service: Service) -> PathBuf {
         let name = format!("annals-{}", service.name());
-        match (&self.game, service) {
-            (Some(game), Service::Base | Service::Cell) => game.join(name),
+        match (&self.binaries, service) {
+            (Some(binaries), Service::Base | Service::Cell) => binaries.join(name),
             _ => sibling(&name),
         }
     }
 
-    /// Checks before anything is started that the game is built.
-    fn check_game(&self) -> Result<(), UpError> {
+    /// Checks that the game is built.
+    fn check(&self) -> Result<(), UpError> {
         let programs = [Service::Base, Service::Cell].map(|service| self.program(service));
         let missing = programs.into_iter().find(|program| !program.is_file());
-        match missing.filter(|_| self.game.is_some()) {
+        match missing.filter(|_| self.binaries.is_some()) {
             Some(program) => Err(UpError::NoGame(program)),
             None => Ok(()),
         }
@@ -189,13 +201,15 @@ pub enum UpError {
 struct Member {
     name: String,
     service: Service,
-    /// The definitions that it is started with.
-    world: PathBuf,
+    /// What it is started from.
+    build: GameBuild,
     /// Its own flags, besides those that all services get.
     flags: Vec<String>,
     child: Child,
     /// Offset in its log at which the output of this process begins.
     said_from: u64,
+    /// Whether it is expected to end, because another process replaces it.
+    is_leaving: bool,
     restarts: Restarts,
 }
 
@@ -220,8 +234,8 @@ impl Realm {
     /// # Errors
     /// When something is missing or does not start; the message contains the end of its log.
     pub async fn start(plan: RealmPlan) -> Result<Self, UpError> {
-        compile(&plan.world)?;
-        plan.check_game()?;
+        compile(&plan.build.world)?;
+        plan.build.check()?;
         let logs = plan.data.join("logs");
         fs::create_dir_all(&logs).map_err(|source| UpError::File {
             path: logs.clone(),
@@ -248,33 +262,33 @@ impl Realm {
             login: (nowhere, Hash::ZERO),
             plan,
         };
-        let world = realm.plan.world.clone();
-        realm.add_dbs(&world)?;
+        let build = realm.plan.build.clone();
+        realm.add_dbs(&build)?;
         let of_director = of_director(&realm.plan, &realm.nats)?;
         for number in 1..=realm.plan.directors {
             let name = match realm.plan.directors {
                 1 => "director".to_owned(),
                 _ => format!("director-{number}"),
             };
-            realm.add((Service::Director, &world), &name, of_director.clone())?;
+            realm.add((Service::Director, &build), &name, of_director.clone())?;
         }
         // Bases listen on the address of the login service, on ports of their own.
         let beside = SocketAddr::new(realm.plan.listen.ip(), 0);
         for number in 1..=realm.plan.bases {
             realm.add(
-                (Service::Base, &world),
+                (Service::Base, &build),
                 &format!("base-{number}"),
                 front(beside, realm.plan.advertise.as_deref()),
             )?;
         }
         for number in 1..=realm.plan.cells {
-            realm.add((Service::Cell, &world), &format!("cell-{number}"), vec![])?;
+            realm.add((Service::Cell, &build), &format!("cell-{number}"), vec![])?;
         }
         if realm.plan.signer {
-            realm.add((Service::Signer, &world), "signer", vec![])?;
+            realm.add((Service::Signer, &build), "signer", vec![])?;
         }
         realm.add(
-            (Service::Login, &world),
+            (Service::Login, &build),
             "login",
             front(realm.plan.listen, realm.plan.advertise.as_deref()),
         )?;
@@ -290,13 +304,13 @@ impl Realm {
         Ok(realm)
     }
 
-    fn add_dbs(&mut self, world: &Path) -> Result<(), UpError> {
+    fn add_dbs(&mut self, build: &GameBuild) -> Result<(), UpError> {
         for number in 1..=self.plan.dbs {
             let name = match number {
                 1 => "db".to_owned(),
                 _ => format!("db-{number}"),
             };
-            self.add((Service::Db, world), &name, of_db(&self.plan, number))?;
+            self.add((Service::Db, build), &name, of_db(&self.plan, number))?;
         }
         Ok(())
     }
@@ -394,25 +408,9 @@ impl Realm {
             path: self.plan.data.clone(),
             source,
         })?;
-        let (service, world, flags) = (member.service, member.world.clone(), member.flags.clone());
-        (self.members[index].child, self.members[index].said_from) = self.spawn((service, &world), name, &flags)?;
+        let (service, build, flags) = (member.service, member.build.clone(), member.flags.clone());
+        (self.members[index].child, self.members[index].said_from) = self.spawn((service, &build), name, &flags)?;
         Ok(true)
-    }
-
-    /// Starts a base, cell or login process beside those that run, with these definitions: the realm's, or those that it is to
-    /// change to.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn start_beside(&mut self, service: Service, name: &str, world: &Path) -> Result<(), UpError> {
-        let flags = match service {
-            Service::Base | Service::Login => front(
-                SocketAddr::new(self.plan.listen.ip(), 0),
-                self.plan.advertise.as_deref(),
-            ),
-            _ => Vec::new(),
-        };
-        self.add((service, world), name, flags)
     }
 
     /// Fails with the first process that ended without being killed.
@@ -485,7 +483,7 @@ impl Realm {
         Ok(())
     }
 
-    fn add(&mut self, (service, world): (Service, &Path), name: &str, flags: Vec<String>) -> Result<(), UpError> {
+    fn add(&mut self, (service, build): (Service, &GameBuild), name: &str, flags: Vec<String>) -> Result<(), UpError> {
         let log = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
             path: log.clone(),
@@ -496,22 +494,28 @@ impl Realm {
             fs::rename(&log, log.with_extension("log.before")).map_err(failed)?;
         }
         File::create(&log).map_err(failed)?;
-        let (child, said_from) = self.spawn((service, world), name, &flags)?;
+        let (child, said_from) = self.spawn((service, build), name, &flags)?;
         self.members.push(Member {
             name: name.to_owned(),
             service,
-            world: world.to_owned(),
+            build: build.clone(),
             flags,
             child,
             said_from,
+            is_leaving: false,
             restarts: Restarts::default(),
         });
         Ok(())
     }
 
     /// Starts a process, and notes where in its log its output begins.
-    fn spawn(&self, (service, world): (Service, &Path), name: &str, flags: &[String]) -> Result<(Child, u64), UpError> {
-        let program = self.plan.program(service);
+    fn spawn(
+        &self,
+        (service, build): (Service, &GameBuild),
+        name: &str,
+        flags: &[String],
+    ) -> Result<(Child, u64), UpError> {
+        let program = build.program(service);
         let path = log_of(&self.plan.data, name);
         let failed = |source| UpError::File {
             path: path.clone(),
@@ -526,7 +530,7 @@ impl Realm {
             command.args(["--replicas", &self.nats.count().to_string()]);
         }
         if service.uses("world") {
-            command.arg("--world").arg(world);
+            command.arg("--world").arg(&build.world);
         }
         if service.uses("data") {
             command.arg("--data").arg(&self.plan.data);
@@ -584,7 +588,6 @@ async fn start_servers(plan: &RealmPlan) -> Result<Servers, UpError> {
     Ok(Servers::start(&options, plan.nats_servers).await?)
 }
 
-/// The flags of db.
 /// The flags of a db: several divide the shards.
 fn of_db(plan: &RealmPlan, number: u16) -> Vec<String> {
     let fold = match plan.dbs {

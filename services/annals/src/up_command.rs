@@ -12,7 +12,7 @@ use annals_host::{
 use annals_store::layout::shards::SHARDS;
 use tokio::sync::mpsc;
 
-use crate::up::{Realm, RealmPlan, UpError};
+use crate::up::{GameBuild, Realm, RealmPlan, UpError};
 
 /// What to run, and where.
 #[derive(Debug, clap::Args)]
@@ -104,8 +104,7 @@ impl Up {
         }
         let plan = RealmPlan {
             realm,
-            world,
-            game,
+            build: GameBuild { world, binaries: game },
             data,
             store,
             shards,
@@ -138,7 +137,7 @@ async fn keep(plan: RealmPlan, console: Option<SocketAddr>) -> Result<(), UpErro
     let (address, certificate) = realm.login;
     println!("realm {} is up: clients log in at {address}", realm.plan().realm);
     println!("log-in certificate, SHA-256 fingerprint: {certificate}");
-    let world = realm.plan().world.display();
+    let world = realm.plan().build.world.display();
     println!("  for clients, which trust only this certificate. To run bots:");
     println!("  annals bots --login {address} --certificate {certificate} --world {world}");
     if realm.plan().settings.iter().any(|(key, _)| *key == "web_origins") {

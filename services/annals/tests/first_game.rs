@@ -12,14 +12,24 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
+
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Relative to the folder of this crate.
 const REPOSITORY: &str = "../..";
 
 /// The services of a realm that do not belong to the game.
 const SERVICES: [&str; 4] = ["annals-db", "annals-director", "annals-login", "annals-signer"];
+
+/// Maximum time for what a command is to print, on a machine that is busy with tests.
+const WITHIN: Duration = Duration::from_secs(180);
+
+/// Interval of looks at what a command has printed.
+const POLL: Duration = Duration::from_millis(50);
 
 /// A reader, who follows the page.
 struct Reader {
@@ -82,6 +92,71 @@ impl Reader {
             _ => panic!("where in the file is this? {caption}"),
         };
         fs::write(path, [&text[..at], content, &text[at..]].concat()).expect("it can be written");
+    }
+}
+
+/// A command that runs beside the reader; killed when it is dropped.
+struct Running {
+    child: Child,
+    output: PathBuf,
+    /// How much of the output was waited for.
+    read: usize,
+}
+
+impl Running {
+    fn start(reader: &Reader, command: &str, output: &str) -> Self {
+        let output = reader.begun_in.join(output);
+        let file = fs::File::create(&output).expect("a file");
+        let mut shell = reader.shell(command);
+        let child = shell.stdout(file).stdin(Stdio::null()).spawn().expect("sh runs");
+        Self { child, output, read: 0 }
+    }
+
+    fn printed(&self) -> String {
+        let bytes = fs::read(&self.output).expect("its output");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until the output has a text after what was waited for before; returns what is before the text's end.
+    fn wait_for(&mut self, text: &str) -> String {
+        let until = Instant::now() + WITHIN;
+        loop {
+            let printed = self.printed();
+            let new = &printed[self.read..];
+            if let Some(found) = new.find(text) {
+                self.read += found + text.len();
+                return new[..found + text.len()].to_owned();
+            }
+            assert!(Instant::now() < until, "{text:?} is not printed:\n{printed}");
+            let ended = self.child.try_wait().expect("it was started");
+            assert!(ended.is_none(), "it has ended without {text:?}:\n{printed}");
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Waits for its end.
+    fn end(&mut self) -> (ExitStatus, String) {
+        let until = Instant::now() + WITHIN;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it was started") {
+                return (status, self.printed());
+            }
+            assert!(Instant::now() < until, "it does not end:\n{}", self.printed());
+            thread::sleep(POLL);
+        }
+    }
+
+    /// As Ctrl-C.
+    fn interrupt(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).expect("it runs");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -148,6 +223,54 @@ fn the_first_game_is_made_changed_tested_and_demonstrated() {
         }
     }
     reader.run("cargo fmt --check", true);
+    if services_are_built() {
+        develop(&reader);
+    }
+}
+
+/// Changes the game while `annals dev` runs it and bots play.
+fn develop(reader: &Reader) {
+    let mut dev = Running::start(reader, "exec \"$ANNALS\" dev .", "dev.log");
+    dev.wait_for("To run bots:\n");
+    let bots = dev.wait_for("defs\n");
+    let bots = bots.trim().strip_prefix("annals").expect("a command");
+    let mut bots = Running::start(
+        reader,
+        &format!("exec \"$ANNALS\" {bots} --bots 4 --duration 40"),
+        "bots.log",
+    );
+    bots.wait_for("4/4 bots play");
+
+    let edit = |file: &str, before: &str, after: &str| {
+        let path = reader.folder.join(file);
+        let text = fs::read_to_string(&path).expect("the game's");
+        assert!(text.contains(before), "{file}: {before}");
+        fs::write(path, text.replacen(before, after, 1)).expect("it can be written");
+    };
+    edit("src/bush.rs", "RIPENS_MS: u64 = 5_000", "RIPENS_MS: u64 = \"5 s\"");
+    dev.wait_for("`make build` has failed; waiting for a change");
+    edit("src/bush.rs", "RIPENS_MS: u64 = \"5 s\"", "RIPENS_MS: u64 = 4_000");
+    dev.wait_for("dev: the new build runs");
+    let added = "<mood> <Type> INT32 </Type> <Flags> CELL_PRIVATE </Flags> </mood></Properties>";
+    edit("defs/entity_defs/Bush.def", "</Properties>", added);
+    dev.wait_for("dev: the realm has the new definitions");
+    dev.wait_for("players stay connected");
+    let (_, report) = bots.end();
+    assert!(report.contains("log-ins 4, refused 0"), "{report}");
+    assert!(report.contains("disconnects 0; sessions resumed 0"), "{report}");
+
+    // No value of the property has a counterpart of this type.
+    edit(
+        "defs/entity_defs/Bush.def",
+        "<mood> <Type> INT32 </Type>",
+        "<mood> <Type> STRING </Type>",
+    );
+    dev.wait_for("Restarting the realm");
+    dev.wait_for("migrated to schema");
+    dev.wait_for("dev: the realm is up");
+    dev.interrupt();
+    let (status, said) = dev.end();
+    assert!(status.success(), "{said}");
 }
 
 /// Runs `annals new` in a folder; returns the exit code, and what it printed.

@@ -19,8 +19,11 @@ pub(super) enum OutputError {
     },
 }
 
-/// Writes a file.
+/// Writes a file, unless it has this content already: a newer file would be compiled again by whatever reads it.
 pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), OutputError> {
+    if fs::read(path).is_ok_and(|present| present == content.as_ref()) {
+        return Ok(());
+    }
     fs::write(path, content).map_err(|source| why(path, source))
 }
 

@@ -34,7 +34,7 @@ use super::{
     receipts::Receipts,
     relay::relay,
 };
-use crate::up::{NotKilled, RealmOrder};
+use crate::up::{NotKilled, RealmOrder, is_expendable};
 
 /// Maximum WebSockets that are passed on at a time. A page has two for a moment.
 const SOCKETS: usize = 128;
@@ -193,9 +193,11 @@ struct RealmShown {
 }
 
 async fn realm(State(page): At) -> Response {
-    let Some(processes) = page.order(RealmOrder::List).await else {
+    let Some(listed) = page.order(RealmOrder::List).await else {
         return stopping();
     };
+    let expendable = listed.into_iter().filter(|listed| is_expendable(listed.service));
+    let processes = expendable.map(|listed| (listed.name, listed.process)).collect();
     let bots = *page.parts.bots.borrow();
     let shown = RealmShown {
         processes,

@@ -10,7 +10,7 @@
 //! A killed migration continues when the command is run again.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -33,7 +33,7 @@ use annals_ids::OwnerId;
 use annals_store::{Store, StoreError};
 use thiserror::Error;
 
-use crate::defs_command::world;
+use crate::defs_command::world::{self, WorldError};
 
 /// Interval between progress lines.
 const LINE_EVERY: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ pub(super) struct Migrate {
 
 /// Why a realm was not migrated.
 #[derive(Debug, Error)]
-enum NotMigrated {
+pub(crate) enum NotMigrated {
     #[error("the realm must be stopped for a migration: give its data directory with --data")]
     NoData,
     #[error("the realm cannot be read")]
@@ -69,6 +69,8 @@ enum NotMigrated {
         it again"
     )]
     Unfolded(OwnerId),
+    #[error("{0}")]
+    World(WorldError),
     #[error("the log of owner {owner} cannot be read to its end")]
     Beyond {
         owner: OwnerId,
@@ -83,6 +85,21 @@ enum NotMigrated {
     Recovery(#[from] RecoveryError),
     #[error("some data has no place under the new definitions; the realm was not changed")]
     NoPlace,
+}
+
+/// Migrates a stopped realm to the definitions in a folder.
+///
+/// # Errors
+/// When it cannot be migrated; then it is unchanged.
+pub(crate) async fn migrate_to(defs: &Path, kept: &KeptRealm, settings: &Settings) -> Result<(), NotMigrated> {
+    let migrate = Migrate {
+        defs: defs.to_owned(),
+        rename: Vec::new(),
+        dry_run: false,
+        later: false,
+    };
+    let new = world::schema(defs).map_err(NotMigrated::World)?;
+    migrate.migrate(new, kept, settings).await
 }
 
 impl Migrate {

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    Realm, Supervised, UpError,
+    GameBuild, Realm, Supervised, UpError,
     supervision::{MOST, WITHIN},
 };
 
@@ -32,10 +32,28 @@ const _: () = assert!(
 /// An order to a realm that is kept running.
 #[derive(Debug)]
 pub(crate) enum RealmOrder {
-    /// List the bases and cells: names and process ids.
-    List(oneshot::Sender<Vec<(String, u32)>>),
+    /// List the processes.
+    List(oneshot::Sender<Vec<Listed>>),
     /// Send SIGKILL to the base or cell of this name.
     Kill(String, oneshot::Sender<Result<(), NotKilled>>),
+    /// Start a base, cell or login process of this name from this build, beside those that run. It is not restarted if it ends before
+    /// others are expected to.
+    Start(Service, String, GameBuild, oneshot::Sender<Result<(), UpError>>),
+    /// Start what is not a base or a cell from this build, from now on.
+    Use(GameBuild, oneshot::Sender<()>),
+    /// Expect exactly these processes to end: they are not restarted.
+    Expect(Vec<String>, oneshot::Sender<()>),
+    /// Send SIGTERM to the processes that are expected to end.
+    Dismiss(oneshot::Sender<io::Result<()>>),
+}
+
+/// A process of the realm.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) service: Service,
+    pub(crate) name: String,
+    /// Its process id.
+    pub(crate) process: u32,
 }
 
 /// Why a process was not killed.
@@ -85,11 +103,30 @@ impl Realm {
     fn execute(&mut self, order: RealmOrder) {
         match order {
             RealmOrder::List(answer) => {
-                let listed = self.members.iter().filter(|member| is_expendable(member.service));
-                let _ = answer.send(listed.map(|member| (member.name.clone(), member.child.id())).collect());
+                let listed = self.members.iter().map(|member| Listed {
+                    service: member.service,
+                    name: member.name.clone(),
+                    process: member.child.id(),
+                });
+                let _ = answer.send(listed.collect());
             }
             RealmOrder::Kill(name, answer) => {
                 let _ = answer.send(self.kill_on_order(name));
+            }
+            RealmOrder::Start(service, name, build, answer) => {
+                let started = self.start_beside(service, &name, &build);
+                let _ = answer.send(started.map(|()| self.set_leaving_too(&name)));
+            }
+            RealmOrder::Use(build, answer) => {
+                self.set_build(&build);
+                let _ = answer.send(());
+            }
+            RealmOrder::Expect(names, answer) => {
+                self.set_leaving(&names);
+                let _ = answer.send(());
+            }
+            RealmOrder::Dismiss(answer) => {
+                let _ = answer.send(self.dismiss_leaving());
             }
         }
     }
@@ -115,6 +152,6 @@ impl Realm {
 }
 
 /// Whether others take over what a process of this service holds, so that players lose nothing by its death.
-fn is_expendable(service: Service) -> bool {
+pub(crate) fn is_expendable(service: Service) -> bool {
     matches!(service, Service::Base | Service::Cell)
 }

@@ -123,7 +123,7 @@ impl ChaosRealm {
         fs::create_dir_all(&files).expect("a folder for what is shown");
         fs::create_dir_all(&data).expect("a folder for the realm");
         let plan = plan(setting.servers, &data);
-        let schema = compile(&plan.world).expect("the sample compiles");
+        let schema = compile(&plan.build.world).expect("the sample compiles");
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
         let (until, playing_until) = watch::channel(Instant::now() + UNLIMITED);
         let (resting, seen_resting) = watch::channel(false);

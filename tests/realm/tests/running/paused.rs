@@ -103,7 +103,7 @@ async fn wait_until_archived(realm: &Played, files: &Path) {
     for _ in 0..80 {
         let mut check = Command::new(binary("annals").expect("it is built"));
         check.args(["check", "--realm", &plan.realm, "--nats", &realm.realm.nats()]);
-        check.arg("--world").arg(&plan.world).arg("--files").arg(files);
+        check.arg("--world").arg(&plan.build.world).arg("--files").arg(files);
         let (status, now) = run(&mut check).await;
         (complete, said) = (status.success(), now);
         if complete {

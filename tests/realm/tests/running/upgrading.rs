@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use annals::up::Realm;
+use annals::up::{GameBuild, Realm};
 use annals_audit::replay::owners;
 use annals_bots::{bots::BotsReport, checker::check};
 use annals_db::{Query, migrating::read_converting, query};
@@ -97,8 +97,12 @@ async fn apply(realm: &mut Realm, next: &Path, services: &[(Service, &str)]) -> 
         let said = upgraded(realm, &["status"]).await.1;
         assert!(said.contains("no login process with the new definitions"), "{said}");
     }
+    let build = GameBuild {
+        world: next.to_owned(),
+        binaries: None,
+    };
     for (service, name) in services {
-        realm.start_beside(*service, name, next).expect("it starts");
+        realm.start_beside(*service, name, &build).expect("it starts");
     }
     applied(applying).await
 }

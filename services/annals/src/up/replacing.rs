@@ -1,0 +1,75 @@
+//! Processes that replace others while the realm runs: of a newer build of the game, or of other definitions.
+
+use std::{io, net::SocketAddr};
+
+use annals_host::config::Service;
+
+use super::{GameBuild, Realm, UpError, front};
+
+impl Realm {
+    /// Starts a base, cell or login process beside those that run. Its definitions are the realm's, or those that the
+    /// realm is to change to.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_beside(&mut self, service: Service, name: &str, build: &GameBuild) -> Result<(), UpError> {
+        let flags = match service {
+            Service::Base | Service::Login => front(
+                SocketAddr::new(self.plan.listen.ip(), 0),
+                self.plan.advertise.as_deref(),
+            ),
+            _ => Vec::new(),
+        };
+        self.add((service, build), name, flags)
+    }
+
+    /// Sets the build from which processes are started from now on, except bases and cells, which keep theirs.
+    pub(super) fn set_build(&mut self, build: &GameBuild) {
+        self.plan.build.clone_from(build);
+        let others = |member: &&mut super::Member| !matches!(member.service, Service::Base | Service::Cell);
+        for member in self.members.iter_mut().filter(others) {
+            member.build.clone_from(build);
+        }
+    }
+
+    /// Names the processes that are expected to end: they are not restarted. All others are.
+    pub(super) fn set_leaving(&mut self, names: &[String]) {
+        for member in &mut self.members {
+            member.is_leaving = names.contains(&member.name);
+        }
+    }
+
+    /// Names one more process that is expected to end.
+    pub(super) fn set_leaving_too(&mut self, name: &str) {
+        for member in self.members.iter_mut().filter(|member| member.name == name) {
+            member.is_leaving = true;
+        }
+    }
+
+    /// Sends SIGTERM to the processes that are expected to end: others take over what they hold.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub(super) fn dismiss_leaving(&mut self) -> io::Result<()> {
+        for member in self.members.iter_mut().filter(|member| member.is_leaving) {
+            if member.child.ended()?.is_none() {
+                member.child.terminate()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the processes that were expected to end and have ended.
+    pub(super) fn forget_left(&mut self) -> Result<(), UpError> {
+        let mut index = 0;
+        while index < self.members.len() {
+            let has_left = self.members[index].is_leaving && self.how_ended(index)?.is_some();
+            if has_left {
+                self.members.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+}
