@@ -3,6 +3,7 @@
 
 mod building;
 mod replacing;
+mod site;
 mod sources;
 
 use std::{
@@ -24,12 +25,14 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
+    play_command::page::NotListening,
     realm_command::{NotMigrated, migrate_to},
     up::{Realm, RealmPlan, UpError},
     up_command,
 };
 use building::{Build, Builder, NotBuilt};
 use replacing::{NotReplaced, Replacer};
+use site::{Page, Site};
 use sources::{Digest, Sources};
 
 /// Name of the realm.
@@ -39,7 +42,7 @@ const REALM: &str = "dev";
 const WAITING_ORDERS: usize = 16;
 
 /// What a folder of a game has.
-const PARTS: [&str; 4] = ["Cargo.toml", "Makefile", "defs", "src"];
+const PARTS: [&str; 5] = ["Cargo.toml", "Makefile", "defs", "src", "page"];
 
 /// Run a game while it is written: build it after each change, and replace its processes while players stay connected.
 #[derive(Debug, clap::Args)]
@@ -53,6 +56,9 @@ pub struct Dev {
     /// Address on which clients log in
     #[arg(long, default_value = "127.0.0.1:7700")]
     listen: SocketAddr,
+    /// Local address of the game's page
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7790")]
+    page: SocketAddr,
 }
 
 /// Why the game does not run.
@@ -68,6 +74,8 @@ enum DevError {
     Source(#[from] SourceError),
     #[error("the realm's data cannot be read")]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Page(#[from] NotListening),
     #[error(transparent)]
     Up(#[from] UpError),
 }
@@ -142,7 +150,8 @@ impl Dev {
                 println!("dev: no realm runs; waiting for a change");
                 continue;
             }
-            let mut realm = match Realm::start(self.plan(&data, &build)).await {
+            let site = Site::open(&self.dir, self.page).await?;
+            let mut realm = match Realm::start(self.plan(&data, &build, &site)).await {
                 Ok(realm) => realm,
                 Err(error @ UpError::Ended { .. }) => {
                     println!("dev: {}; waiting for a change", Chain(&error));
@@ -150,8 +159,8 @@ impl Dev {
                 }
                 Err(error) => return Err(error.into()),
             };
-            print(&realm);
-            match keep(&mut realm, build, &mut game, stop.as_mut()).await {
+            print(&realm, &site);
+            match keep(&mut realm, build, (&mut game, site), stop.as_mut()).await {
                 Ok(Ended::Stopped) => return Ok(up_command::stop(realm).await?),
                 Ok(Ended::Restart(build)) => {
                     up_command::stop(realm).await?;
@@ -165,9 +174,11 @@ impl Dev {
         }
     }
 
-    fn plan(&self, data: &Path, build: &Build) -> RealmPlan {
+    fn plan(&self, data: &Path, build: &Build, site: &Site) -> RealmPlan {
         RealmPlan {
             listen: self.listen,
+            // The realm accepts the page's WebSockets and no others.
+            settings: vec![("web_origins", site.origin())],
             build: build.game.clone(),
             ..RealmPlan::new(REALM, &build.game.world, data)
         }
@@ -186,16 +197,17 @@ enum Ended {
 async fn keep(
     realm: &mut Realm,
     first: Build,
-    game: &mut Game,
+    (game, site): (&mut Game, Site),
     stop: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<Ended, DevError> {
     let (orders, ordered) = mpsc::channel(WAITING_ORDERS);
+    let page = site.serve(realm, orders.clone());
     let mut replacer = Replacer::new(realm, first, orders);
     let mut ended = Ok(Ended::Stopped);
     let until = async {
         tokio::select! {
             () = stop => {}
-            followed = follow(game, &mut replacer) => ended = followed.map(Ended::Restart),
+            followed = follow(game, &page, &mut replacer) => ended = followed.map(Ended::Restart),
         }
     };
     realm.keep(until, ordered).await?;
@@ -203,9 +215,11 @@ async fn keep(
 }
 
 /// Replaces the realm's processes after each change of the game. Returns the build for which the realm must be stopped.
-async fn follow(game: &mut Game, replacer: &mut Replacer) -> Result<Build, DevError> {
+async fn follow(game: &mut Game, page: &Page, replacer: &mut Replacer) -> Result<Build, DevError> {
     loop {
         let build = game.next_build().await?;
+        // Before the definitions change: a page that is refused loads itself again.
+        page.refresh();
         match replacer.replace(&build).await {
             Ok(done) => println!("dev: {done}"),
             Err(NotReplaced::NeedsStop(why)) => {
@@ -254,12 +268,16 @@ fn report(error: &NotMigrated, data: &Path) {
     );
 }
 
-fn print(realm: &Realm) {
+fn print(realm: &Realm, site: &Site) {
     let (address, certificate) = realm.login;
     let world = realm.plan().build.world.display();
     println!("dev: the realm is up: clients log in at {address}. To run bots:");
     println!("  annals bots --login {address} --certificate {certificate} --world {world}");
     println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());
+    match site.has_page() {
+        true => println!("play at {}/", site.origin()),
+        false => println!("there is no page in {}: `make page` says why", site.folder().display()),
+    }
     println!("Change the game's files, and it is replaced while players stay connected; Ctrl-C stops it");
 }
 

@@ -1,7 +1,7 @@
 //! `annals new`: writes a small, complete game crate in a folder of its own.
 //!
 //! The files are those of `services/annals/templates/game`, in which three words stand for others: the crate's name, the
-//! same as an identifier, and the path of this repository. `src/defs.rs` is generated.
+//! same as an identifier, and the path of this repository. `src/defs.rs` and `page/world.ts` are generated.
 
 use std::{
     fs, io,
@@ -29,7 +29,7 @@ macro_rules! template {
 }
 
 /// The files of a new game: path, and text.
-const FILES: [(&str, &str); 18] = [
+const FILES: [(&str, &str); 24] = [
     template!("Cargo.toml", "Cargo.toml.in"),
     template!(".gitignore", "gitignore"),
     template!("Makefile"),
@@ -48,6 +48,12 @@ const FILES: [(&str, &str); 18] = [
     template!("src/bin/annals-base.rs"),
     template!("src/bin/annals-cell.rs"),
     template!("tests/game.rs"),
+    template!("page/index.html"),
+    template!("page/style.css"),
+    template!("page/tsconfig.json"),
+    template!("page/main.ts"),
+    template!("page/scene.ts"),
+    template!("page/walker.ts"),
 ];
 
 /// Folder of the definitions in a new game.
@@ -124,6 +130,8 @@ impl New {
                 println!("  cd {dir}");
                 println!("  make test    # its tests, in a realm in memory (minutes at first: it builds)");
                 println!("  make demo    # a realm of separate processes, and bots");
+                println!("  make play    # the same with a page, in which you play");
+                println!("  make dev     # and built and replaced after each change, while you play");
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -236,12 +244,15 @@ fn files(name: &str, repository: &Path) -> Result<Vec<(String, String)>, NewErro
         .filter_map(|(path, text)| Some((path.strip_prefix(DEFINITIONS)?, *text)));
     definitions.for_each(|(path, text)| tree.insert(path, text));
     let model = Model::compile(&tree).map_err(|problems| NewError::Template(render(&problems, Style::Plain)))?;
-    let generated = (
-        "src/defs.rs".to_owned(),
-        through("annals_game", &model.to_rust(CodeParts::SERVER)),
-    );
+    let generated = [
+        (
+            "src/defs.rs".to_owned(),
+            through("annals_game", &model.to_rust(CodeParts::SERVER)),
+        ),
+        ("page/world.ts".to_owned(), model.to_typescript()),
+    ];
     let written = FILES.iter().map(|(path, text)| ((*path).to_owned(), filled(text)));
-    Ok(written.chain([generated]).collect())
+    Ok(written.chain(generated).collect())
 }
 
 /// Gives a folder the permissions of a new one: temporary folders are closed to others.

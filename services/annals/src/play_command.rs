@@ -1,12 +1,13 @@
-//! `annals play`: a realm of the sample world, bots, and a web page in which people play beside them.
+//! `annals play`: a realm, bots, and a web page in which people play beside them: of the sample world, or of another game.
 //!
-//! The page is TypeScript, in `services/play`: `make play` compiles it into a folder, and this command reads it from
-//! there. It is not part of the program, because a build of the workspace must not need a TypeScript compiler.
+//! The page is TypeScript, for the sample in `services/play`: `make play` compiles it into a folder, and this command
+//! reads it from there. It is not part of the program, because a build of the workspace must not need a TypeScript
+//! compiler.
 
-mod files;
-mod page;
+pub(crate) mod files;
+pub(crate) mod page;
 mod players;
-mod receipts;
+pub(crate) mod receipts;
 mod relay;
 
 use std::{
@@ -14,6 +15,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use annals_host::{
@@ -22,17 +24,14 @@ use annals_host::{
     world::{WorldError, compile},
 };
 use thiserror::Error;
-use tokio::{
-    net::TcpListener,
-    sync::{mpsc, watch},
-};
+use tokio::sync::{mpsc, watch};
 
 use crate::{
-    up::{Realm, RealmPlan, UpError},
+    up::{GameBuild, Realm, RealmPlan, UpError},
     up_command,
 };
 use files::{Files, FilesError};
-use page::PageParts;
+use page::{NotListening, PageParts};
 use players::Players;
 use receipts::Receipts;
 
@@ -45,9 +44,13 @@ const WAITING_ORDERS: usize = 16;
 /// What to run, and where.
 #[derive(Debug, clap::Args)]
 pub struct Play {
-    /// Folder of the sample's definitions
+    /// Folder of the world's definitions
     #[arg(long, default_value = "defs")]
     world: PathBuf,
+    /// Folder of the binaries annals-base and annals-cell of a game of its own [default: those with the sample game,
+    /// beside this program]
+    #[arg(long, value_name = "DIR")]
+    game: Option<PathBuf>,
     /// Data folder of the realm
     #[arg(long, default_value = "data")]
     data: PathBuf,
@@ -69,15 +72,8 @@ enum PlayError {
     Files(#[from] FilesError),
     #[error(transparent)]
     World(#[from] WorldError),
-    /// Everybody who reaches the page may kill processes.
-    #[error("{0} is reachable from other machines; give a local address, such as --page 127.0.0.1:7790")]
-    Open(SocketAddr),
-    #[error("cannot listen on {address}; another process may use it, and --page names another address")]
-    Listen {
-        address: SocketAddr,
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] NotListening),
     #[error("the folder {} cannot be created", path.display())]
     Folder {
         path: PathBuf,
@@ -103,12 +99,16 @@ impl Play {
     async fn play(self) -> Result<(), PlayError> {
         let files = Files::read(&self.files)?;
         let schema = compile(&self.world)?;
-        let (listener, address) = listen(self.page).await?;
+        let (listener, address) = page::listen(self.page).await?;
         let folder = self.data.join("play");
         create(&folder)?;
         // The realm accepts the page's WebSockets and no others.
         let plan = RealmPlan {
             settings: vec![("web_origins", page::origin(address))],
+            build: GameBuild {
+                world: self.world.clone(),
+                binaries: self.game.clone(),
+            },
             ..RealmPlan::new(REALM, &self.world, &self.data)
         };
         println!("starting a realm in {}", self.data.display());
@@ -118,7 +118,7 @@ impl Play {
         let (stopping, stops) = watch::channel(false);
         let site = page::site(PageParts {
             address,
-            files,
+            files: watch::channel(Arc::new(files)).1,
             login: realm.login,
             orders,
             bots: players.progress(),
@@ -135,17 +135,6 @@ impl Play {
         kept?;
         Ok(up_command::stop(realm).await?)
     }
-}
-
-/// Binds the page's address.
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), PlayError> {
-    if !address.ip().is_loopback() {
-        return Err(PlayError::Open(address));
-    }
-    let failed = |source| PlayError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
 }
 
 fn create(folder: &Path) -> Result<(), PlayError> {

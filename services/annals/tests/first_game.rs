@@ -1,7 +1,7 @@
 //! Follows "Your first game in 20 minutes" from an empty folder: every command on the page is run, and every change
 //! made.
 //!
-//! The line before a block of `rust` or `xml` says where it belongs: "`path`, before `text`:" is the line above the first
+//! The line before a block of `rust`, `xml` or `ts` says where it belongs: "`path`, before `text`:" is the line above the first
 //! one with this text, and "`path`, at the end:" the end of the file. Commands of a block `sh` must succeed, those of
 //! `sh fails` must not. Each line of a block `text` must be part of what the commands before it printed. `sh realm` needs
 //! the binaries of the services beside this one, and is skipped if they are not built.
@@ -11,6 +11,8 @@
 
 use std::{
     env, fs,
+    io::{Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -218,7 +220,7 @@ fn the_first_game_is_made_changed_tested_and_demonstrated() {
                 let missing = content.lines().find(|line| !reader.printed.contains(line));
                 assert!(missing.is_none(), "{missing:?} was not printed:\n{}", reader.printed);
             }
-            "rust" | "xml" => reader.change(caption, content),
+            "rust" | "xml" | "ts" => reader.change(caption, content),
             _ => panic!("no such block: {kind}"),
         }
     }
@@ -228,12 +230,36 @@ fn the_first_game_is_made_changed_tested_and_demonstrated() {
     }
 }
 
+/// The answer to a request for a file of a page.
+fn get(address: &str, file: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the page's server listens");
+    let request = format!("GET /{file} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The system chooses the ports.
+const DEV: &str = "exec \"$ANNALS\" dev . --listen 127.0.0.1:0 --page 127.0.0.1:0";
+
 /// Changes the game while `annals dev` runs it and bots play.
 fn develop(reader: &Reader) {
-    let mut dev = Running::start(reader, "exec \"$ANNALS\" dev .", "dev.log");
+    let mut dev = Running::start(reader, DEV, "dev.log");
     dev.wait_for("To run bots:\n");
     let bots = dev.wait_for("defs\n");
     let bots = bots.trim().strip_prefix("annals").expect("a command");
+    let with_page = dev.wait_for("Ctrl-C stops it\n");
+    if reader.folder.join("target/page/main.js").exists() {
+        let (_, address) = with_page.split_once("play at http://").expect("the page is served");
+        let (address, _) = address.split_once('/').expect("an address");
+        for file in ["", "main.js", "world.js", "client/index.js"] {
+            let answer = get(address, file);
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{file}: {answer}");
+        }
+    } else {
+        println!("SKIPPED: there is no TypeScript compiler; `make setup` installs one where there is npm");
+    }
     let mut bots = Running::start(
         reader,
         &format!("exec \"$ANNALS\" {bots} --bots 4 --duration 40"),

@@ -76,7 +76,7 @@ pub(super) enum Done {
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Done::Nothing => write!(f, "nothing has changed in what is built"),
+            Done::Nothing => write!(f, "the base and cell processes are not affected"),
             Done::Replaced { build, took } => write!(
                 f,
                 "the new build runs (built in {:.1} s, replaced in {:.1} s); players stay connected",

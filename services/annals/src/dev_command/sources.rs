@@ -10,8 +10,8 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use sha2::{Digest as _, Sha256};
 use tokio::{sync::mpsc, time::sleep};
 
-/// Folders of a game that are built, if it has them, and files.
-const FOLDERS: [&str; 2] = ["defs", "src"];
+/// Folders of a game that are built, and files.
+const FOLDERS: [&str; 3] = ["defs", "src", "page"];
 const FILES: [&str; 2] = ["Cargo.toml", "Makefile"];
 
 /// Pause after a change before the files are read: an editor saves several at once.

@@ -9,7 +9,7 @@ use std::{
 use thiserror::Error;
 
 /// The page itself.
-pub(super) const PAGE: &str = "index.html";
+pub(crate) const PAGE: &str = "index.html";
 
 /// Maximum files, and bytes of each.
 const FILES: usize = 100;
@@ -27,7 +27,7 @@ const KINDS: [(&str, &str); 3] = [
 
 /// Why there is no page.
 #[derive(Debug, Error)]
-pub(super) enum FilesError {
+pub(crate) enum FilesError {
     #[error("there is no page in {}; run `make play`, or ops/play-page.sh and name its folder with --files", .0.display())]
     Missing(PathBuf),
     #[error("the page cannot be read from {}; run ops/play-page.sh again", path.display())]
@@ -42,18 +42,18 @@ pub(super) enum FilesError {
 
 /// A file, and its kind.
 #[derive(Debug)]
-pub(super) struct PageFile {
-    pub(super) kind: &'static str,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct PageFile {
+    pub(crate) kind: &'static str,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// All files, by their paths in the folder. They are read once: no request names a path of this machine.
-#[derive(Debug)]
-pub(super) struct Files(BTreeMap<String, PageFile>);
+#[derive(Debug, Default)]
+pub(crate) struct Files(BTreeMap<String, PageFile>);
 
 impl Files {
     /// Reads the files in a folder.
-    pub(super) fn read(folder: &Path) -> Result<Self, FilesError> {
+    pub(crate) fn read(folder: &Path) -> Result<Self, FilesError> {
         let mut files = Self(BTreeMap::new());
         if folder.is_dir() {
             files.add(folder, "", DEPTH)?;
@@ -64,8 +64,12 @@ impl Files {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The file with this path.
-    pub(super) fn get(&self, path: &str) -> Option<&PageFile> {
+    pub(crate) fn get(&self, path: &str) -> Option<&PageFile> {
         self.0.get(path)
     }
 

@@ -12,7 +12,7 @@
 //! server differently (a name that another site has made to point here), and those that change something or open a
 //! WebSocket and do not come from the page itself.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use annals_bots::progress::Progress;
 use annals_evidence::read_trade;
@@ -27,7 +27,11 @@ use axum::{
     routing::{get, post},
 };
 use serde::Serialize;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use thiserror::Error;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, mpsc, oneshot, watch},
+};
 
 use super::{
     files::{Files, PAGE},
@@ -43,17 +47,18 @@ const SOCKETS: usize = 128;
 const RECEIPTS: usize = 4;
 
 /// What a page is made of.
-pub(super) struct PageParts {
+pub(crate) struct PageParts {
     /// The address that the server listens on.
-    pub(super) address: SocketAddr,
-    pub(super) files: Files,
+    pub(crate) address: SocketAddr,
+    /// The files of the page. Later ones replace them.
+    pub(crate) files: watch::Receiver<Arc<Files>>,
     /// The address of the login service, and the certificate of the realm's processes.
-    pub(super) login: (SocketAddr, Hash),
+    pub(crate) login: (SocketAddr, Hash),
     /// Orders to the realm.
-    pub(super) orders: mpsc::Sender<RealmOrder>,
+    pub(crate) orders: mpsc::Sender<RealmOrder>,
     /// What the bots do.
-    pub(super) bots: watch::Receiver<Progress>,
-    pub(super) receipts: Receipts,
+    pub(crate) bots: watch::Receiver<Progress>,
+    pub(crate) receipts: Receipts,
 }
 
 struct Page {
@@ -68,12 +73,40 @@ struct Page {
 type At = State<Arc<Page>>;
 
 /// The origin of the page of a server.
-pub(super) fn origin(address: SocketAddr) -> String {
+pub(crate) fn origin(address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
+/// Why no page can be served.
+#[derive(Debug, Error)]
+pub(crate) enum NotListening {
+    /// Everybody who reaches the page may kill processes.
+    #[error("{0} is reachable from other machines; give a local address, such as --page 127.0.0.1:7790")]
+    Open(SocketAddr),
+    #[error("cannot listen on {address}; another process may use it, and --page names another address")]
+    Taken {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Binds the address of a page, which must be a local one.
+///
+/// # Errors
+/// When it is not, or is taken.
+pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), NotListening> {
+    if !address.ip().is_loopback() {
+        return Err(NotListening::Open(address));
+    }
+    let failed = |source| NotListening::Taken { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
 /// Routes of the page.
-pub(super) fn site(parts: PageParts) -> Router {
+pub(crate) fn site(parts: PageParts) -> Router {
     let page = Arc::new(Page {
         host: parts.address.to_string(),
         origin: origin(parts.address),
@@ -166,7 +199,8 @@ fn says(headers: &HeaderMap, name: header::HeaderName, value: &str) -> bool {
 /// A file of the page.
 async fn file(State(page): At, uri: Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
-    match page.parts.files.get(if path.is_empty() { PAGE } else { path }) {
+    let files = Arc::clone(&page.parts.files.borrow());
+    match files.get(if path.is_empty() { PAGE } else { path }) {
         Some(file) => ([(header::CONTENT_TYPE, file.kind)], file.bytes.clone()).into_response(),
         None => (StatusCode::NOT_FOUND, "There is no such page.\n").into_response(),
     }

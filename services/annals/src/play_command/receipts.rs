@@ -27,7 +27,7 @@ use crate::up::sibling;
 const VERIFIED_WITHIN: Duration = Duration::from_secs(20);
 
 /// What makes receipts of a realm. It connects with the first one.
-pub(super) struct Receipts {
+pub(crate) struct Receipts {
     settings: Settings,
     folder: PathBuf,
     opened: Mutex<Option<(Arc<Casework>, Store)>>,
@@ -36,7 +36,7 @@ pub(super) struct Receipts {
 /// A receipt, and what `annals-verify` says of it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CheckedReceipt {
+pub(crate) struct CheckedReceipt {
     text: String,
     /// The file in which it was written.
     file: String,
@@ -48,7 +48,7 @@ pub(super) struct CheckedReceipt {
 
 /// Why there is no receipt.
 #[derive(Debug, Error)]
-pub(super) enum NoReceipt {
+pub(crate) enum NoReceipt {
     #[error("the realm cannot be read")]
     Source(#[from] SourceError),
     #[error("the index of the archive cannot be opened")]
@@ -78,7 +78,7 @@ pub(super) enum NoReceipt {
 
 impl NoReceipt {
     /// Whether it may exist if it is asked for again soon.
-    pub(super) fn may_come(&self) -> bool {
+    pub(crate) fn may_come(&self) -> bool {
         matches!(
             self,
             Self::None(NoAnswer::Verifying { .. } | NoAnswer::Unavailable(_) | NoAnswer::Nothing(_))
@@ -88,7 +88,7 @@ impl NoReceipt {
 
 impl Receipts {
     /// Those of the realm with these settings, whose files are in this folder.
-    pub(super) fn new(settings: Settings, folder: PathBuf) -> Self {
+    pub(crate) fn new(settings: Settings, folder: PathBuf) -> Self {
         Self {
             settings,
             folder,
@@ -97,7 +97,7 @@ impl Receipts {
     }
 
     /// The receipt of a settled trade.
-    pub(super) async fn receipt(&self, id: TradeId) -> Result<CheckedReceipt, NoReceipt> {
+    pub(crate) async fn receipt(&self, id: TradeId) -> Result<CheckedReceipt, NoReceipt> {
         let (casework, store) = self.open().await?;
         let text = casework.receipt(id).await?;
         let keys = key_records(&store, FIRST_SHARD).await?;

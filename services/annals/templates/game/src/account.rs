@@ -46,7 +46,6 @@ impl BaseBehaviour for Rules {
 
 /// Creates the avatar, and gives it the client.
 fn enter(own: &mut Base<'_, '_>) -> Result<(), Denied> {
-    let name = own.account_name()?;
     let berries = own.berries()?;
     let of_base = avatar::NewBase {
         account: Some(Some(own.context.mailbox(Part::Base))),
@@ -54,8 +53,8 @@ fn enter(own: &mut Base<'_, '_>) -> Result<(), Denied> {
     let avatar = avatar::BaseMailbox::create(own.context, of_base)?;
     own.set_avatar(Some(avatar.0))?;
     let of_cell = avatar::NewCell {
-        name: Some(name),
         berries: Some(berries),
+        ..avatar::NewCell::default()
     };
     let (from, to) = (own.context.entity(), avatar.0.entity);
     // The order matters: the cell part must begin with its client.

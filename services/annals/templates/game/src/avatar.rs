@@ -16,6 +16,9 @@ use crate::{
 /// Interval at which an avatar without a client leaves, milliseconds.
 const LEAVE_EVERY_MS: u64 = 10_000;
 
+/// Maximum length of a name, characters.
+const MAX_NAME: usize = 32;
+
 /// Maximum length of what is said, characters.
 const MAX_TEXT: usize = 200;
 
@@ -61,7 +64,11 @@ fn leave(own: &mut Base<'_, '_>) -> Result<(), Denied> {
 
 /// The cell part is on a cell process. It has a place, and is what others see.
 impl CellBehaviour for Rules {
-    /// Called by a client, which may send anything: the text is shortened.
+    /// Called by a client, which may send anything: the name is shortened.
+    fn introduce(&self, own: &mut Cell<'_, '_>, _caller: &Caller, name: String) -> Result<(), Failure> {
+        Ok(own.set_name(name.chars().take(MAX_NAME).collect())?)
+    }
+
     fn say(&self, own: &mut Cell<'_, '_>, _caller: &Caller, text: String) -> Result<(), Failure> {
         let text = text.chars().take(MAX_TEXT).collect();
         Ok(own.to_all_clients().on_say(text)?)

@@ -32,13 +32,18 @@ fn pick(realm: &mut TestRealm, player: usize) -> EntityId {
 }
 
 #[test]
-fn everybody_near_hears_what_an_avatar_says() {
+fn everybody_near_knows_an_avatar_and_hears_what_it_says() {
     let mut realm = realm();
     let (speaker, listener) = (realm.join(), realm.join());
     let avatar = realm.entered(speaker, "Avatar");
     realm.entered(listener, "Avatar");
     realm.until("they see each other", |realm| {
         realm.seen(listener, "Avatar").contains(&avatar)
+    });
+    let name = Value::Unicode("Ann".to_owned());
+    realm.call(speaker, avatar, Part::Cell, "introduce", &[name]);
+    realm.until("they know the name", |realm| {
+        realm.read::<String>(listener, avatar, "name").as_deref() == Some("Ann")
     });
     let hello = [Value::Unicode("hello".to_owned())];
     realm.call(speaker, avatar, Part::Cell, "say", &hello);

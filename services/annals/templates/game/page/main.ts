@@ -1,0 +1,164 @@
+/** The page: the log-in, and then the garden. */
+import { Client, type Entity, type EntityId, type Event } from "./client/index.js";
+import { Scene } from "./scene.js";
+import { Walker } from "./walker.js";
+import { type AvatarCellCalls, type AvatarHandlers, type AvatarView, CLIENT_SCHEMA, TypeId, WORLD } from "./world.js";
+
+/** Maximum lines of the talk. */
+const MAX_LINES = 8;
+
+function byId<E extends HTMLElement>(id: string, type: new () => E): E {
+  const element = document.getElementById(id);
+  if (!(element instanceof type)) {
+    throw new Error(`the page has no ${id}`);
+  }
+  return element;
+}
+
+const enter = byId("enter", HTMLFormElement);
+const play = byId("play", HTMLElement);
+const canvas = byId("scene", HTMLCanvasElement);
+const lines = byId("lines", HTMLOListElement);
+const words = byId("words", HTMLInputElement);
+
+/** One player, from the log-in to the end of the session. */
+class Game {
+  private readonly client: Client;
+  private readonly scene: Scene;
+  private readonly walker: Walker;
+  private readonly ending = new AbortController();
+  /** The avatar that has been given the player's name. */
+  private introduced: EntityId | undefined;
+
+  constructor(
+    private readonly name: string,
+    password: string,
+  ) {
+    this.client = new Client({
+      // The server of this page passes both on to the realm.
+      url: `ws://${location.host}/login`,
+      resolve: ({ port }) => `ws://${location.host}/base/${port}`,
+      name,
+      password,
+      world: { schema: CLIENT_SCHEMA, types: WORLD },
+      onEvent: (event) => this.take(event),
+    });
+    this.scene = new Scene(canvas);
+    this.walker = new Walker(canvas, this.ending.signal, (x, y) => this.scene.worldAt(x, y));
+    const { signal } = this.ending;
+    byId("chat", HTMLFormElement).addEventListener("submit", (event) => this.submit(event), { signal });
+    byId("leave", HTMLButtonElement).addEventListener("click", () => this.client.leave(), { signal });
+    requestAnimationFrame((now) => this.frame(now, now));
+  }
+
+  /** The player's avatar, once it is in the garden. */
+  private get own(): Entity | undefined {
+    const { controls } = this.client;
+    const own = controls === undefined ? undefined : this.client.entity(controls);
+    return own?.type.id === TypeId.Avatar ? own : undefined;
+  }
+
+  private take(event: Event): void {
+    if (event.kind === "ended") {
+      this.end(event);
+    } else if (event.kind === "placed" && event.entity === this.client.controls) {
+      this.walker.put();
+    } else if (event.kind === "controls") {
+      this.walker.put();
+    } else if (event.kind === "shown" && event.shown.kind === "method") {
+      const entity = this.client.entity(event.entity);
+      const method = entity?.type.methods[event.shown.method]?.name;
+      // The names of all methods, so that a change of the definitions is noticed here.
+      const onSay: keyof AvatarHandlers = "onSay";
+      if (entity !== undefined && method === onSay) {
+        this.said(avatar(entity, "name") ?? "somebody", String(event.shown.args[0]));
+      }
+    }
+  }
+
+  private said(who: string, text: string): void {
+    const line = document.createElement("li");
+    const name = document.createElement("b");
+    name.textContent = who;
+    line.append(name, ` ${text}`);
+    lines.append(line);
+    while (lines.childElementCount > MAX_LINES) {
+      lines.firstElementChild?.remove();
+    }
+  }
+
+  /** A new avatar has no name. */
+  private introduce(own: Entity): void {
+    if (own.place !== undefined && own.id !== this.introduced) {
+      this.introduced = own.id;
+      this.call(own, "introduce", this.name);
+    }
+  }
+
+  /** Calls the cell part of an avatar. */
+  private call<M extends keyof AvatarCellCalls>(to: Entity, method: M, ...args: Parameters<AvatarCellCalls[M]>): void {
+    this.client.call("cell", to.id, method, args);
+  }
+
+  private submit(event: SubmitEvent): void {
+    event.preventDefault();
+    const text = words.value.trim();
+    if (this.own !== undefined && text !== "") {
+      this.call(this.own, "say", text);
+    }
+    words.value = "";
+    canvas.focus();
+  }
+
+  private frame(now: number, before: number): void {
+    if (this.ending.signal.aborted) {
+      return;
+    }
+    const { own, client } = this;
+    if (own !== undefined) {
+      this.introduce(own);
+    }
+    const seconds = (now - before) / 1_000;
+    const move = this.walker.step(now, seconds, own?.place, client.isPlaying);
+    if (move !== undefined) {
+      client.moveTo(move);
+    }
+    this.scene.draw(seconds, client.entities(), own, this.walker.place);
+    const berries = own && avatar(own, "berries");
+    byId("own-name", HTMLElement).textContent = (own && avatar(own, "name")) ?? "";
+    byId("berries", HTMLElement).textContent = berries === undefined ? "" : `berries: ${berries}`;
+    const state = byId("state", HTMLElement);
+    state.hidden = client.isPlaying && own?.place !== undefined;
+    state.textContent = client.isPlaying ? "entering the garden…" : "connecting…";
+    requestAnimationFrame((next) => this.frame(next, now));
+  }
+
+  private end({ reason }: Event & { kind: "ended" }): void {
+    this.ending.abort();
+    if (reason.kind === "rejected" && reason.reason === "WrongSchema") {
+      // The game has other definitions now, and this page too.
+      location.reload();
+    }
+    show(false);
+    byId("why", HTMLElement).textContent = reason.kind === "left" ? "" : `The session has ended: ${reason.reason}.`;
+  }
+}
+
+/** A property of an avatar. */
+function avatar<K extends keyof AvatarView>(entity: Entity, name: K): AvatarView[K] | undefined {
+  return entity.property(name) as AvatarView[K] | undefined;
+}
+
+/** Shows the garden, or the log-in. */
+function show(isPlaying: boolean): void {
+  enter.hidden = isPlaying;
+  play.hidden = !isPlaying;
+  lines.replaceChildren();
+}
+
+enter.addEventListener("submit", (event) => {
+  event.preventDefault();
+  show(true);
+  canvas.focus();
+  new Game(byId("name", HTMLInputElement).value.trim(), byId("password", HTMLInputElement).value);
+});
