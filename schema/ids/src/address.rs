@@ -90,6 +90,11 @@ impl fmt::Display for OwnerKind {
     }
 }
 
+impl OwnerId {
+    /// Stands for everything outside the realm, where no owner is.
+    pub const OUTSIDE: Self = Self(u32::MAX);
+}
+
 /// An end of a link: anything that can send or receive numbered calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
@@ -127,6 +132,7 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Address::Owner(OwnerId::OUTSIDE) => write!(f, "outside the realm"),
             Address::Owner(owner) => write!(f, "owner {owner}"),
             Address::Base(entity) => write!(f, "base of entity {entity}"),
             Address::Cell(entity) => write!(f, "cell of entity {entity}"),

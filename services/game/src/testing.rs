@@ -22,6 +22,7 @@ use annals_ids::{
 };
 use annals_node::{
     Beginning, Behaviour, ConnectionId, Input, NotOpened, Output, Owner, Role,
+    outbound::{OutboundAnswer, OutboundCall, answered},
     time::{Mono, Now},
     writer::{self, Action, Chain, Durability},
 };
@@ -74,6 +75,7 @@ pub struct TestRealm {
     secrets: u64,
     asked: u64,
     answers: Vec<Outcome>,
+    outbound: Vec<OutboundCall>,
 }
 
 /// A client with the events that it received.
@@ -180,6 +182,7 @@ impl TestRealm {
             secrets: 0,
             asked: 0,
             answers: Vec::new(),
+            outbound: Vec::new(),
         };
         stage.draw_map();
         stage
@@ -336,6 +339,25 @@ impl TestRealm {
             }
         }
         self.draw_map();
+    }
+
+    /// Calls of behaviour to services outside the realm since the last time, oldest first. A call comes again until it is
+    /// answered.
+    pub fn outbound(&mut self) -> Vec<OutboundCall> {
+        std::mem::take(&mut self.outbound)
+    }
+
+    /// Answers such a call, with a status such as 200, and a body.
+    pub fn answer_outbound(&mut self, call: &OutboundCall, status: u16, body: &[u8]) {
+        let OutboundCall { from, number, .. } = *call;
+        let outcome = answered(status, body.to_vec());
+        let answer = OutboundAnswer { from, number, outcome };
+        let now = self.now();
+        let out = self.base.give(now, Input::Outbound(answer.clone()));
+        self.carry_out(BASE, out);
+        for cell in [WEST, EAST] {
+            self.give_cell(cell, Input::Outbound(answer.clone()));
+        }
     }
 
     /// Breaks a client's connection, until [`TestRealm::reconnect`].
@@ -521,6 +543,7 @@ impl TestRealm {
                 }
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
+                Output::Outbound(call) => self.outbound.push(call),
                 Output::Begun { .. } | Output::Ordered { .. } | Output::Inquire { .. } => {
                     panic!("this game does not query the database")
                 }

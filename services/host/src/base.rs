@@ -5,6 +5,7 @@ mod traced_calls;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession, OperatorOrder};
@@ -32,6 +33,7 @@ use crate::{
     holder::Notice,
     holder_set::{HolderSet, Holders, NotTold, Trade},
     nats::Subscription,
+    outbound::{Outbound, OutboundError},
     process::{self, JoinError, Process, Settings},
 };
 
@@ -56,9 +58,13 @@ pub enum BaseError {
     /// It cannot serve clients.
     #[error("the base service cannot serve clients")]
     Front(#[from] FrontError),
+    /// The services of outbound calls are not valid.
+    #[error(transparent)]
+    Outbound(#[from] OutboundError),
 }
 
-/// Runs the service until the process is asked to stop.
+/// Runs the service until the process is asked to stop. `outbound` is the file of the services that the game calls outside
+/// the realm.
 ///
 /// # Errors
 /// When it cannot join its realm or serve clients.
@@ -68,8 +74,10 @@ pub async fn run(
     behaviour: Arc<dyn Behaviour>,
     durability: Durability,
     front: &Front,
+    outbound: Option<&Path>,
 ) -> Result<(), BaseError> {
     let stop = process::stop_signal();
+    let outbound = Arc::new(Outbound::open(outbound)?);
     let door = front.open(Serves::Play).await?;
     let joining = Process::join((settings, health), "base", schema);
     let Some(process) = process::unless_stopped(&stop, joining).await else {
@@ -87,6 +95,7 @@ pub async fn run(
         make: Arc::new(BaseRole::take_over),
         map: BaseInput::Map,
         address,
+        outbound,
     };
     let holder_set = HolderSet::new(Arc::clone(&process), trade, notices);
     let holders = holder_set.holders();
@@ -308,7 +317,7 @@ impl Service {
                 },
             ) => self.inquiries.answer(owner, (entity, number), inquiry),
             // The holder handles these itself.
-            Notice::Output(_, Output::Send { .. } | Output::WantIds) => {}
+            Notice::Output(_, Output::Send { .. } | Output::Outbound(_) | Output::WantIds) => {}
         }
     }
 

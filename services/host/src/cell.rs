@@ -1,6 +1,6 @@
 //! The cell service: holds cell owners.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{num::NonZeroU32, path::Path, sync::Arc};
 
 use annals_cell::{CellInput, CellRole};
 use annals_def::Schema;
@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use crate::{
     health::Health,
     holder_set::{HolderSet, Trade},
+    outbound::{Outbound, OutboundError},
     process::{self, JoinError, Process, Settings},
 };
 
@@ -23,9 +24,13 @@ pub enum CellError {
     /// The bus refused a subscription.
     #[error("cannot subscribe to the cell service's subjects on the bus")]
     Listen(#[from] async_nats::SubscribeError),
+    /// The services of outbound calls are not valid.
+    #[error(transparent)]
+    Outbound(#[from] OutboundError),
 }
 
 /// Runs the service until the process is asked to stop. Each client is sent at most `downstream` bits per second.
+/// `outbound` is the file of the services that the game calls outside the realm.
 ///
 /// # Errors
 /// When it cannot join its realm.
@@ -35,8 +40,10 @@ pub async fn run(
     behaviour: Arc<dyn Behaviour>,
     durability: Durability,
     downstream: Option<NonZeroU32>,
+    outbound: Option<&Path>,
 ) -> Result<(), CellError> {
     let stop = process::stop_signal();
+    let outbound = Arc::new(Outbound::open(outbound)?);
     let joining = Process::join((settings, health), "cell", schema);
     let Some(process) = process::unless_stopped(&stop, joining).await else {
         return Ok(());
@@ -57,6 +64,7 @@ pub async fn run(
         }),
         map,
         address: String::new(),
+        outbound,
     };
     let holder_set = HolderSet::new(process, trade, notices);
     let unread = async { while unused.recv().await.is_some() {} };

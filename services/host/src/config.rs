@@ -18,6 +18,7 @@
 //! certificate = "/etc/annals/play.pem" # ANNALS_CERTIFICATE   --certificate
 //! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
 //! web_origins = ["https://aldmoor.example"] # ANNALS_WEB_ORIGINS  --web-origins
+//! outbound = "/etc/annals/outbound.toml" # ANNALS_OUTBOUND    --outbound
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! shards = 1                           # ANNALS_SHARDS        --shards
 //! fold = "all"                         # ANNALS_FOLD          --fold
@@ -91,6 +92,8 @@ pub struct Config {
     pub certificate: Option<CertificateFiles>,
     /// The web pages that may connect by WebSocket; without it, no WebSocket is accepted.
     pub web_origins: Option<WebOrigins>,
+    /// The file of the services that the game calls outside the realm, if any.
+    pub outbound: Option<PathBuf>,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
     /// Minimum number of the realm's shards.

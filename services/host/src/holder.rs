@@ -37,6 +37,7 @@ use crate::{
     gauge::Gauge,
     log::{Driver, History, LogCore},
     nats::Subscription,
+    outbound::Outbound,
     overviews::Overviews,
     process::Process,
     registry::StoreRegistry,
@@ -139,6 +140,8 @@ pub struct Wires<I> {
     pub own: mpsc::Sender<Command<I>>,
     /// The queue of notices.
     pub notices: Notices,
+    /// What performs calls of behaviour to services outside the realm.
+    pub outbound: Arc<Outbound>,
     /// Number of real entities here, for the director.
     pub entities: Arc<AtomicU64>,
     /// Load of the owner, if it is balanced.
@@ -547,6 +550,15 @@ where
 {
     let owner = LogCore::owner(held);
     match output {
+        Output::Outbound(call) => {
+            let (process, inputs, outbound) = (Arc::clone(process), wires.own.clone(), Arc::clone(&wires.outbound));
+            tokio::spawn(async move {
+                if let Some(answer) = outbound.perform(&process, call).await {
+                    // If the holder has ended, the next one performs the call again.
+                    let _ = inputs.send(Command::Core(Input::Outbound(answer))).await;
+                }
+            });
+        }
         Output::Send { to, envelope } => {
             let (client, subject) = (process.bus.client(), process.subjects.owner(to));
             let payload = envelope.encode_under(process.schema.fingerprint()).into();

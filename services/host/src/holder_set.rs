@@ -33,6 +33,7 @@ use crate::following::Following;
 use crate::health::Readiness;
 use crate::holder::{COMMANDS, Command, Notice, Notices, Stage, Terms, Wires, hold};
 use crate::nats::Subscription;
+use crate::outbound::Outbound;
 use crate::process::{self, BEAT, Presence, Process, Report};
 use crate::waiting::Wait;
 use crate::watched::Registration;
@@ -68,6 +69,8 @@ pub struct Trade<R: Role> {
     pub map: fn(SpaceMap) -> R::Input,
     /// Address for clients, if the process serves any.
     pub address: String,
+    /// What performs calls of behaviour to services outside the realm.
+    pub outbound: Arc<Outbound>,
 }
 
 /// Access to the holders of a process, for the rest of its service.
@@ -476,6 +479,7 @@ where
             commands: receiver,
             own: commands.clone(),
             notices: self.notices.clone(),
+            outbound: Arc::clone(&self.trade.outbound),
             entities: Arc::clone(&entities),
             load: weighs,
             lifecycle_events: Arc::clone(&lifecycle_events),

@@ -24,6 +24,7 @@ pub mod log_source;
 pub mod login;
 pub mod monitoring;
 pub mod nats;
+pub mod outbound;
 mod overviews;
 pub mod passwords;
 pub mod process;

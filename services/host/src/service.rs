@@ -160,6 +160,7 @@ pub fn cell(game: Game) -> ExitCode {
             game,
             durability(&begun.config),
             client_bandwidth,
+            begun.config.outbound.as_deref(),
         )
         .await
     })
@@ -176,6 +177,7 @@ pub fn base(game: Game) -> ExitCode {
             game,
             durability(&begun.config),
             &front,
+            begun.config.outbound.as_deref(),
         )
         .await
     })

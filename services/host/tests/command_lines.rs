@@ -10,6 +10,7 @@ const USED: [(Service, &[&str]); 6] = [
     (
         Service::Base,
         &[
+            "outbound",
             "acknowledged",
             "advertise",
             "certificate",
@@ -24,7 +25,14 @@ const USED: [(Service, &[&str]); 6] = [
     ),
     (
         Service::Cell,
-        &["acknowledged", "client-bandwidth", "replicas", "trace-ratio", "world"],
+        &[
+            "acknowledged",
+            "client-bandwidth",
+            "outbound",
+            "replicas",
+            "trace-ratio",
+            "world",
+        ],
     ),
     (
         Service::Db,

@@ -11,6 +11,8 @@ use annals_wire::bus::{CallMessage, Message};
 
 use crate::{
     behaviour::Caller,
+    outbound::{self, OUTSIDE},
+    output::Output,
     owner_context::{Local, OwnerContext},
     time::Mono,
 };
@@ -181,11 +183,17 @@ pub(crate) enum Arrival {
 }
 
 impl OwnerContext {
-    /// Sends a call that is already in the state: to the bus, or to a receiver on this owner.
+    /// Sends a call that is already in the state: to the bus, to a receiver on this owner, or out of the realm.
     pub(crate) fn dispatch(&mut self, link: Link, number: CallNumber) {
         let Some((message, home)) = self.message(link, number) else {
             return;
         };
+        if link.to == OUTSIDE {
+            if let Some(call) = outbound::read(link, number, message.call) {
+                self.emit(Output::Outbound(call));
+            }
+            return;
+        }
         if self.is_here(link.to) {
             self.local.push_back(Local::Numbered(message));
         } else if let Some(to) = self.route(link.to, home) {
@@ -517,11 +525,20 @@ impl OwnerContext {
         Some(newest)
     }
 
+    /// The first call of a link of which no confirmation has come.
+    pub(crate) fn oldest_unconfirmed(&self, link: Link) -> Option<CallNumber> {
+        let sent = self.state().links(link.from)?.sent.get(&link.to)?;
+        let confirmed = self.call_links.confirmed.get(&link).copied().unwrap_or_default();
+        sent.unconfirmed
+            .range(confirmed.next()..)
+            .next()
+            .map(|(number, _)| *number)
+    }
+
     fn message(&self, link: Link, number: CallNumber) -> Option<(CallMessage, OwnerId)> {
         let sent = self.state().links(link.from)?.sent.get(&link.to)?;
         let call = sent.unconfirmed.get(&number)?.clone();
-        let confirmed = self.call_links.confirmed.get(&link).copied().unwrap_or_default();
-        let oldest = sent.unconfirmed.range(confirmed.next()..).next();
+        let oldest = self.oldest_unconfirmed(link);
         let from_home = match link.from.entity() {
             Some((entity, _)) => self.image(entity).map_or(self.owner(), |image| image.home),
             None => self.owner(),
@@ -531,7 +548,7 @@ impl OwnerContext {
             from_home,
             to_home: sent.home,
             number,
-            is_oldest: oldest.is_some_and(|(oldest, _)| *oldest == number),
+            is_oldest: oldest == Some(number),
             trace: self.trace,
             call,
         };

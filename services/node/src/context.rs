@@ -15,7 +15,9 @@ mod space;
 
 use annals_def::{EntityType, Method, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, Image, Link, Outcome, Place, Timer};
-use annals_ids::{Address, DatabaseId, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime};
+use annals_ids::{
+    Address, CallNumber, DatabaseId, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime,
+};
 
 pub use creation::Stored;
 pub use denied::Denied;
@@ -23,7 +25,12 @@ pub use others::FOUND_LIMIT;
 use properties::fits;
 
 use crate::{
-    around::Around, behaviour::Caller, journal::INPUT_LIMIT, owner_context::OwnerContext, trouble::OwnerError,
+    around::Around,
+    behaviour::Caller,
+    journal::INPUT_LIMIT,
+    outbound::{self, MAX_OUTBOUND_BYTES, MAX_SERVICE_NAME, OUTSIDE},
+    owner_context::OwnerContext,
+    trouble::OwnerError,
 };
 
 /// Largest value, bytes as encoded in the log, that a property may hold or a call may carry. One input may record two
@@ -103,7 +110,7 @@ impl<'a> Context<'a> {
         let caller = Caller {
             link,
             home: self.image().home,
-            number: annals_ids::CallNumber(0),
+            number: CallNumber(0),
             wants_reply: false,
         };
         if !self.cx.call_direct(self.entity, to.address(), &call, caller) {
@@ -131,18 +138,49 @@ impl<'a> Context<'a> {
         }
         self.cx.needs(bytes.saturating_add(note.len()))?;
         let number = self.cx.call(self.address(), to.address(), to.home, call);
+        self.await_reply(to.address(), number, timeout_ms, (then, note));
+        Ok(())
+    }
+
+    /// Calls a service outside the realm, by the name under which the realm's operators have configured it.
+    /// [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and `note`, and an outcome that
+    /// [`read_answer`](crate::outbound::read_answer) reads.
+    ///
+    /// The call is in the log before it is sent, and is sent until it is answered or the time is over, also by a process
+    /// that takes over. The service may so get it several times, each time with the same idempotency key: it must act
+    /// once for each key. After the deadline it is not known whether it has acted; ask it by another call.
+    ///
+    /// # Errors
+    /// If the name is empty or too long, or the body is too large.
+    pub fn call_outside(
+        &mut self,
+        service: &str,
+        body: Vec<u8>,
+        timeout_ms: u64,
+        (then, note): (u32, Vec<u8>),
+    ) -> Result<(), Denied> {
+        if service.is_empty() || service.len() > MAX_SERVICE_NAME || body.len() > MAX_OUTBOUND_BYTES {
+            let (service, bytes) = (service.chars().take(MAX_SERVICE_NAME).collect(), body.len());
+            return Err(Denied::Outbound { service, bytes });
+        }
+        if then == crate::teleport::LOCATED {
+            return Err(self.unknown(format!("continuation {then}: the highest is {}", then - 1)));
+        }
+        self.cx.needs(body.len().saturating_add(note.len()))?;
+        let home = self.image().home;
+        let number = self
+            .cx
+            .call(self.address(), OUTSIDE, home, outbound::recorded(service, body));
+        self.await_reply(OUTSIDE, number, timeout_ms, (then, note));
+        Ok(())
+    }
+
+    /// Records the wait for a reply.
+    fn await_reply(&mut self, to: Address, number: CallNumber, timeout_ms: u64, (then, note): (u32, Vec<u8>)) {
         let deadline = WorldTime(self.now().0.saturating_add(timeout_ms));
         let awaiting = Awaiting { deadline, then, note };
-        self.cx.record_for(
-            self.entity,
-            false,
-            Body::Awaits {
-                to: to.address(),
-                number,
-                awaiting,
-            },
-        );
-        Ok(())
+        self.cx
+            .record_for(self.entity, false, Body::Awaits { to, number, awaiting });
     }
 
     /// Answers a call for which behaviour returned [`Answer::Later`](crate::Answer::Later).

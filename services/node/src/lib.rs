@@ -16,6 +16,7 @@ mod ids;
 pub mod inquiry;
 pub mod journal;
 mod lifecycle_events;
+pub mod outbound;
 mod output;
 mod owner;
 mod owner_context;

@@ -6,7 +6,7 @@ use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, SessionId, Tr
 use annals_wire::{bus::Envelope, client::CloseReason};
 use thiserror::Error;
 
-use crate::inquiry::Inquiry;
+use crate::{inquiry::Inquiry, outbound::OutboundCall};
 
 /// A client's connection, as numbered by the shell that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +69,8 @@ pub enum Output {
         /// The query.
         inquiry: Inquiry,
     },
+    /// Perform an outbound call. It comes again until it is answered.
+    Outbound(OutboundCall),
     /// Request another block of entity ids from the director.
     WantIds,
 }

@@ -29,6 +29,7 @@ use crate::{
     inquiry::{DATABASE, NotLearned},
     journal::Journal,
     lifecycle_events::{LifecycleEvent, LifecycleEvents},
+    outbound::{OUTSIDE, OutboundAnswer},
     output::{Output, Request},
     owner_context::{Local, OwnerContext, OwnerContextParts},
     schedule::Due,
@@ -137,6 +138,8 @@ pub enum Input<R> {
     Ids(Range<u64>),
     /// For the role.
     Role(R),
+    /// The answer to [`Output::Outbound`].
+    Outbound(OutboundAnswer),
     /// A lifecycle event of the realm.
     LifecycleEvent(LifecycleEvent),
     /// Time has passed.
@@ -239,6 +242,9 @@ impl<R: Role> Owner<R> {
             // Reliable messages are resent; the others are not worth the memory.
             Input::Bus(_) if self.is_full() => {}
             Input::Role(input) if self.is_full() && !R::is_vital(&input) => {}
+            // The call is performed again.
+            Input::Outbound(_) if self.is_full() => {}
+            Input::Outbound(answer) => self.take_answer(&answer),
             Input::Bus(envelope) => self.hear(envelope),
             Input::Role(input) => self.role.handle(&mut self.cx, input),
         }
@@ -689,12 +695,27 @@ impl<R: Role> Owner<R> {
             return self.cx.inform(entity, number, &Err(NotLearned::Late));
         }
         self.cx.record_for(entity, false, Body::Resumed { to, number });
+        if to == OUTSIDE {
+            let from = self.cx.journal.address(entity);
+            self.cx.settle_outbound(from);
+        }
         if awaiting.then == LOCATED {
             return self.cx.located(entity, self.role.around(), &awaiting.note, outcome);
         }
         self.cx.run(entity, self.role.around(), |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
         });
+    }
+
+    /// Takes the answer to an outbound call. If its part is elsewhere now, it is performed again from there.
+    fn take_answer(&mut self, answer: &OutboundAnswer) {
+        let OutboundAnswer { from, number, outcome } = answer;
+        let Some((entity, _)) = from.entity() else { return };
+        if self.cx.is_here(*from) {
+            self.resume(entity, OUTSIDE, *number, outcome);
+        } else {
+            self.cx.settle_outbound_of_ended(*from, *number);
+        }
     }
 
     /// The receiver of calls is gone for good: notifies the callers.

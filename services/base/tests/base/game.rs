@@ -7,7 +7,7 @@ use annals_def::{
     Schema, Sequence, Value,
 };
 use annals_event::{
-    Audience, Place,
+    Audience, CallError, Outcome, Place,
     ledger::{Assets, Booking, Order},
 };
 use annals_ids::{
@@ -16,6 +16,7 @@ use annals_ids::{
 use annals_node::{
     Answer, Behaviour, Bootstrap, Caller, Context, Denied, Request,
     inquiry::{Learned, NotLearned, Wanted},
+    outbound::read_answer,
 };
 
 pub(crate) const ACCOUNT: TypeId = TypeId(0);
@@ -232,6 +233,19 @@ impl Behaviour for Game {
 
     fn booked(&self, context: &mut Context<'_>, _booking: &Booking, _order: Option<&Order>) {
         Self::mark(context, 'T');
+    }
+
+    fn replied(&self, context: &mut Context<'_>, _then: u32, note: &[u8], outcome: &Outcome) {
+        assert_eq!(note, NOTE);
+        let letter = match read_answer(outcome) {
+            Ok(answer) => {
+                assert_eq!(answer, (200, &b"done"[..]));
+                'o'
+            }
+            Err(CallError::NoReply) => 'x',
+            Err(other) => panic!("{other}"),
+        };
+        Self::mark(context, letter);
     }
 
     fn learned(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &Result<Learned, NotLearned>) {

@@ -16,6 +16,7 @@ use annals_ids::{
 use annals_node::{
     Beginning, Begun, ConnectionId, Input, NotOpened, NotOrdered, Output, Owner,
     inquiry::Inquiry,
+    outbound::OutboundCall,
     time::{Mono, Now},
     writer::{self, Action, Chain, Durability},
 };
@@ -66,6 +67,7 @@ pub(crate) struct Host {
     pub(crate) begun: Vec<(u64, Result<Begun, NotOpened>)>,
     pub(crate) ordered: Vec<(u64, Result<TransferId, NotOrdered>)>,
     pub(crate) asked: VecDeque<(EntityId, CallNumber, Inquiry)>,
+    pub(crate) outbound: VecDeque<OutboundCall>,
 }
 
 impl Host {
@@ -99,6 +101,7 @@ impl Host {
             begun: Vec::new(),
             ordered: Vec::new(),
             asked: VecDeque::new(),
+            outbound: VecDeque::new(),
         };
         host.pump();
         host
@@ -115,6 +118,7 @@ impl Host {
         self.epoch = self.epoch.next();
         self.mood = Mood::Answers;
         self.out.clear();
+        self.outbound.clear();
         self.owner = take_over((&self.schema, &self.game), self.now, self.epoch, (&self.log, batches));
         self.pass(2_000);
         self.role(BaseInput::Map(map()));
@@ -140,7 +144,7 @@ impl Host {
         self.call_numbered(entity, method, CallNumber(2));
     }
 
-    fn call_numbered(&mut self, entity: EntityId, method: MemberId, number: CallNumber) {
+    pub(crate) fn call_numbered(&mut self, entity: EntityId, method: MemberId, number: CallNumber) {
         let caller = OwnerId(11);
         let call = CallMessage {
             link: Link {
@@ -216,6 +220,7 @@ impl Host {
                     number,
                     inquiry,
                 } => self.asked.push_back((entity, number, inquiry)),
+                Output::Outbound(call) => self.outbound.push_back(call),
                 Output::WantIds => {}
             }
         }

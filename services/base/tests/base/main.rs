@@ -15,6 +15,7 @@ mod inquiries;
 mod ledger;
 mod lifecycle;
 mod operators;
+mod outbound;
 mod personal;
 mod player;
 mod races;

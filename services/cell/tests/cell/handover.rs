@@ -4,13 +4,14 @@ use annals_cell::CellInput;
 use annals_def::{DataType, Distribution, Property, Value};
 use annals_event::{Body, Call};
 use annals_ids::{EntityId, MemberId, OwnerId};
+use annals_node::outbound::answered;
 use annals_wire::{
     SpaceMap,
     load::{ENTITY_UNITS, WITNESS_UNITS},
 };
 
 use crate::{
-    game::{ACT, AVATAR, JUMP, NOTE, STATUE},
+    game::{ACT, AVATAR, ERRAND, Errand, JUMP, NOTE, STATUE},
     oracle::{check, check_logs},
     world::{EAST, MIDDLE, SPACE, WEST, World, creation, place},
 };
@@ -42,6 +43,36 @@ fn a_hand_over_keeps_all_state_and_is_invisible_to_the_client() {
     assert!(client.known.contains_key(&watched));
     assert_eq!(client.refreshes, refreshes, "the new owner sends only what is missing");
     assert_eq!(refreshes, 0, "everything was seen from its beginning");
+}
+
+#[test]
+fn a_call_outside_goes_on_after_a_hand_over() {
+    let mut world = World::new(13);
+    let entity = world.spawn(AVATAR, -30.0, Some(1));
+    world.run(500);
+    let errand: Errand = Box::new(|context| {
+        let called = context.call_outside("shop", vec![7], 60_000, (5, Vec::new()));
+        called.expect("it is valid");
+    });
+    *world.game.errand.lock().expect("the lock is not poisoned") = Some(errand);
+    world.call(entity, ACT, vec![Value::UInt(ERRAND)]);
+    world.run(500);
+    let call = world.outbound.first().expect("it is sent").clone();
+    stroll(&mut world, entity, (-30.0, 25.0), 60);
+    assert_eq!(world.holders(entity), [MIDDLE]);
+    world.outbound.clear();
+    world.run(9_000);
+    assert!(world.outbound.contains(&call), "the new owner sends the same call");
+    for _ in 0..2 {
+        world.answer_outbound(&call);
+    }
+    world.run(1_000);
+    let replies = world.game.replies.lock().expect("the lock is not poisoned").clone();
+    assert_eq!(replies, [(entity, 5, answered(200, Vec::new()))]);
+    world.outbound.clear();
+    world.run(9_000);
+    assert!(world.outbound.is_empty());
+    check_logs(&world);
 }
 
 #[test]

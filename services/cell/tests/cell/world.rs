@@ -12,6 +12,7 @@ use annals_event::{CellCreation, Image, Place};
 use annals_ids::{EntityId, MemberId, OwnerId, SessionId, SpaceId, TypeId, WallTime, WorldTime};
 use annals_node::{
     Input, Output, OwnerContext,
+    outbound::{OutboundAnswer, OutboundCall, answered},
     time::{Mono, Now},
 };
 use annals_wire::{
@@ -73,6 +74,8 @@ pub(crate) struct World {
     bus: BTreeMap<(Mono, u64), (OwnerId, Vec<u8>)>,
     /// Number of messages sent.
     pub(crate) posted: u64,
+    /// The calls to services outside the realm, each as often as it was sent.
+    pub(crate) outbound: Vec<OutboundCall>,
     /// All messages of owners, delivered or lost, if they are to be kept.
     pub(crate) sent: Option<Vec<Envelope>>,
     dice: Box<dyn FnMut() -> u64>,
@@ -120,6 +123,7 @@ impl World {
             context,
             bus: BTreeMap::new(),
             posted: 0,
+            outbound: Vec::new(),
             sent: None,
             dice: Box::new(annals_def::split_mix(seed)),
             cut_off: None,
@@ -258,6 +262,21 @@ impl World {
         self.post(outputs);
     }
 
+    /// Answers a call to a service outside, on each cell that had it.
+    pub(crate) fn answer_outbound(&mut self, call: &OutboundCall) {
+        for id in [WEST, MIDDLE, EAST] {
+            let answer = OutboundAnswer {
+                from: call.from,
+                number: call.number,
+                outcome: answered(200, Vec::new()),
+            };
+            let (now, latency) = (self.at(), self.latency());
+            let cell = self.cells.get_mut(&id).expect("there is such a cell");
+            let outputs = cell.handle(now, Input::Outbound(answer), latency);
+            self.post(outputs);
+        }
+    }
+
     fn latency(&mut self) -> u64 {
         500 + self.roll(self.faults.delay / 4 + 1)
     }
@@ -282,6 +301,7 @@ impl World {
                         self.datagram(session, bytes);
                     }
                 }
+                Output::Outbound(call) => self.outbound.push(call),
                 Output::WantIds => {}
                 other => panic!("unexpected {other:?}"),
             }

@@ -132,6 +132,7 @@ impl Layers {
             advertise: self.read_optional("advertise", advertised),
             certificate: self.certificate("certificate", "key"),
             web_origins: self.read_optional("web_origins", |text| text.parse()),
+            outbound: self.read_optional("outbound", file),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             shards: self.read("shards", shards),
             fold: self.read("fold", |text| text.parse()),

@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 33] = [
+pub(super) const SETTINGS: [Setting; 34] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -222,6 +222,13 @@ pub(super) const SETTINGS: [Setting; 33] = [
         "ORIGINS",
         "Accept WebSockets on the TCP port of the listen address, from web pages of these origins: * or a list",
         FRONTS,
+    ),
+    setting(
+        "outbound",
+        None,
+        "FILE",
+        "File of the services outside the realm that the game calls, over HTTP or NATS",
+        &[Base, Cell],
     ),
     setting(
         "acknowledged",

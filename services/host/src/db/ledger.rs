@@ -39,6 +39,7 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
         make: Arc::new(LedgerRole::take_over),
         map: LedgerInput::Map,
         address: String::new(),
+        outbound: Arc::default(),
     };
     let holder_set = HolderSet::new(Arc::new(process), trade, notices);
     let holders = holder_set.holders();

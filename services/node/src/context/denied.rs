@@ -10,6 +10,7 @@ use annals_ids::{EntityId, Part, SpaceId};
 use thiserror::Error;
 
 use super::{FOUND_LIMIT, MAX_VALUE_BYTES};
+use crate::outbound::{MAX_OUTBOUND_BYTES, MAX_SERVICE_NAME};
 
 /// Why an operation of behaviour was denied. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -233,6 +234,18 @@ pub enum Denied {
     NotPersistent {
         /// The entity's type.
         entity_type: String,
+    },
+    /// An outbound call has no valid name, or its body is too large.
+    #[error(
+        "the outbound call to {service:?} with {bytes} bytes is invalid: a name has 1 to {} bytes, a body at most {}",
+        MAX_SERVICE_NAME,
+        MAX_OUTBOUND_BYTES
+    )]
+    Outbound {
+        /// The service's name, or its beginning.
+        service: String,
+        /// Size of the body.
+        bytes: usize,
     },
     /// The present input has reached its limit of recorded bytes.
     #[error("an input cannot record {bytes} more bytes, only {room}: do the rest in a timer or another call")]

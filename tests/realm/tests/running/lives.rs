@@ -1,5 +1,5 @@
 //! Stored entities in a live realm: bases that activate the same ones concurrently, a holder that crashes, and the
-//! answers that each requester receives. Two base processes of the realm belong to this test, with a game that executes
+//! answers that each requester receives; and services outside the realm that an entity calls. Two base processes of the realm belong to this test, with a game that executes
 //! the test's orders.
 
 use std::{
@@ -14,6 +14,7 @@ use annals::up::{Realm, RealmPlan};
 use annals_db::{StoredEntity, accounts};
 use annals_def::{Schema, Value};
 use annals_director::read_owners;
+use annals_event::CallError;
 use annals_host::{
     base,
     front::Front,
@@ -26,6 +27,7 @@ use annals_ids::{DatabaseId, Mailbox, MemberId, OwnerId, OwnerKind, TimerId};
 use annals_node::{
     Answer, Behaviour, Caller, Context,
     inquiry::{Learned, Life, NotLearned, Wanted},
+    outbound::read_answer,
     writer::Durability,
 };
 use annals_store::Store;
@@ -33,7 +35,12 @@ use annals_wire::{
     Subjects,
     control::{BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, LifeBegun},
 };
-use tokio::sync::mpsc;
+use futures::StreamExt;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
 
 use crate::played::{are_built, connection_to, permit, repository, within};
 
@@ -58,6 +65,9 @@ const ANSWER_CAPACITY: usize = 64;
 /// The level of those entities.
 const LEVEL: u64 = 77;
 
+/// File of the services that a base's game calls.
+const SERVICES: &str = "outbound.toml";
+
 /// The name of both requesting entities.
 const TWIN: &str = "a twin";
 
@@ -67,6 +77,8 @@ enum Order {
     Keep(DatabaseId),
     Find,
     Begin(Wanted),
+    /// Call this service outside the realm.
+    Call(&'static str),
 }
 
 type Outcome = Result<Learned, NotLearned>;
@@ -75,6 +87,7 @@ type Outcome = Result<Learned, NotLearned>;
 struct Ordered {
     orders: Arc<Mutex<VecDeque<Order>>>,
     told: mpsc::Sender<Outcome>,
+    answered: mpsc::Sender<annals_event::Outcome>,
 }
 
 impl Behaviour for Ordered {
@@ -100,6 +113,10 @@ impl Behaviour for Ordered {
                 let level = (Value::UInt(LEVEL), DatabaseId(0));
                 context.find_stored(("Avatar", "level"), level, QUERY_TIMEOUT_MS, (then, note))
             }
+            Some(Order::Call(service)) => {
+                let body = b"one sword".to_vec();
+                context.call_outside(service, body, QUERY_TIMEOUT_MS, (then, note))
+            }
             Some(Order::Begin(wanted)) => context.begin_stored(wanted, QUERY_TIMEOUT_MS, (then, note)),
         };
         asked.unwrap_or_else(|denied| panic!("{denied}"));
@@ -109,6 +126,11 @@ impl Behaviour for Ordered {
         assert_eq!((then, note), (5, &b"what for"[..]));
         // The test may have stopped listening.
         let _ = self.told.try_send(outcome.clone());
+    }
+
+    fn replied(&self, _context: &mut Context<'_>, then: u32, note: &[u8], outcome: &annals_event::Outcome) {
+        assert_eq!((then, note), (5, &b"what for"[..]));
+        let _ = self.answered.try_send(outcome.clone());
     }
 
     fn call(&self, _context: &mut Context<'_>, _method: MemberId, _args: &[Value], _caller: &Caller) -> Answer {
@@ -122,6 +144,7 @@ struct OwnBase {
     asker: DatabaseId,
     orders: Arc<Mutex<VecDeque<Order>>>,
     told: mpsc::Receiver<Outcome>,
+    answered: mpsc::Receiver<annals_event::Outcome>,
 }
 
 impl OwnBase {
@@ -132,6 +155,14 @@ impl OwnBase {
     async fn next_answer(&mut self) -> Outcome {
         let told = within(TIMEOUT, "an answer of the database", self.told.recv()).await;
         told.expect("the base runs")
+    }
+
+    /// Lets the entity call a service; returns status and body of the answer, or the error.
+    async fn call(&mut self, service: &'static str) -> Result<(u16, Vec<u8>), CallError> {
+        self.order(Order::Call(service));
+        let outcome = within(TIMEOUT, "an answer from outside", self.answered.recv()).await;
+        let outcome = outcome.expect("the base runs");
+        read_answer(&outcome).map(|(status, body)| (status, body.to_vec()))
     }
 
     async fn ask(&mut self, order: Order) -> Outcome {
@@ -161,9 +192,11 @@ impl World {
         let before = self.base_owners().await;
         let orders = Arc::new(Mutex::new(VecDeque::new()));
         let (says, told) = mpsc::channel(ANSWER_CAPACITY);
+        let (answers, answered) = mpsc::channel(ANSWER_CAPACITY);
         let game = Ordered {
             orders: Arc::clone(&orders),
             told: says,
+            answered: answers,
         };
         let front = Front {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -180,6 +213,7 @@ impl World {
                 Arc::new(game),
                 Durability::Log,
                 &front,
+                Some(&front.directory.join(SERVICES)),
             )
             .await;
             ended.unwrap_or_else(|error| panic!("{error}"));
@@ -194,7 +228,12 @@ impl World {
         };
         let owner = within(TIMEOUT, "an owner to be granted", joining).await;
         self.begin_on(owner, asker).await;
-        OwnBase { asker, orders, told }
+        OwnBase {
+            asker,
+            orders,
+            told,
+            answered,
+        }
     }
 
     /// Creates a stored entity, with the properties of avatars.
@@ -292,15 +331,18 @@ async fn stored_entities_have_one_activation_despite_races_and_crashes() {
     };
     within(TIMEOUT, "the realm's own bases", founded).await;
     let theirs = world.base_owners().await;
+    let shop = Shop::open(&world.bus).await;
     let mut bases = Vec::new();
     for number in 0..2 {
         let own = folder.path().join(format!("own-{number}"));
         std::fs::create_dir_all(&own).expect("a folder");
+        shop.write_services(&own.join(SERVICES));
         let asker = world.make("Avatar", &format!("asker {number}"), TWIN).await;
         bases.push(world.join(&own, asker).await);
     }
     let lives = activate_concurrently(&world, &mut bases).await;
     check_look_ups(&world, &mut bases, &lives).await;
+    call_services(&shop, &mut bases[0]).await;
     crash_holder(&mut realm, &world, &mut bases[0], &theirs).await;
     realm.stop().await.expect("the realm stops");
 }
@@ -371,6 +413,94 @@ async fn check_look_ups(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<D
         let written = base.ask(Order::Keep(database)).await;
         assert_eq!(written, Ok(Learned::Written { database, taken }));
     }
+}
+
+/// Calls outside are repeated while a service is not there, each time with the same key, and are answered once.
+async fn call_services(shop: &Shop, base: &mut OwnBase) {
+    assert_eq!(base.call("shop").await, Ok((200, b"sold".to_vec())));
+    let sold = shop.taken();
+    assert_eq!(sold.len(), 3, "two attempts fail: {sold:?}");
+    let first = &sold[0];
+    assert!(first.len() == 32 && sold.iter().all(|key| key == first), "{sold:?}");
+    assert_eq!(base.call("shop").await, Ok((200, b"sold".to_vec())));
+    assert_ne!(shop.taken().last(), Some(first), "another call has another key");
+    assert_eq!(base.call("bus").await, Ok((200, b"sold over the bus".to_vec())));
+    let unknown = base.call("nobody").await;
+    assert!(
+        matches!(&unknown, Err(CallError::Internal(text)) if text.contains("no service nobody")),
+        "{unknown:?}"
+    );
+}
+
+/// A shop outside the realm, over HTTP and on its nats-server. At first it is overloaded.
+struct Shop {
+    address: SocketAddr,
+    /// The keys of all requests over HTTP.
+    keys: Arc<Mutex<Vec<String>>>,
+}
+
+impl Shop {
+    async fn open(bus: &Bus) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("an address");
+        let address = listener.local_addr().expect("an address");
+        let keys = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&keys);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.expect("a connection");
+                serve(stream, &noted).await;
+            }
+        });
+        let mut requests = bus.client().subscribe("shop.requests").await.expect("the bus is there");
+        let client = bus.client().clone();
+        tokio::spawn(async move {
+            while let Some(request) = requests.next().await {
+                let reply = request.reply.expect("an answer is wanted");
+                client
+                    .publish(reply, "sold over the bus".into())
+                    .await
+                    .expect("the bus is there");
+            }
+        });
+        Self { address, keys }
+    }
+
+    fn write_services(&self, path: &Path) {
+        let text = format!(
+            "[shop]\nurl = \"http://{}/buy\"\n[bus]\nsubject = \"shop.requests\"\n",
+            self.address
+        );
+        std::fs::write(path, text).expect("a file");
+    }
+
+    fn taken(&self) -> Vec<String> {
+        self.keys.lock().expect("the lock is not poisoned").clone()
+    }
+}
+
+/// Answers one request.
+async fn serve(mut stream: TcpStream, keys: &Mutex<Vec<String>>) {
+    let mut request = String::new();
+    while !request.ends_with("one sword") {
+        let mut part = [0; 1024];
+        let read = stream.read(&mut part).await.expect("a request");
+        assert!(read > 0, "{request}");
+        request.push_str(std::str::from_utf8(&part[..read]).expect("text"));
+    }
+    assert!(request.starts_with("POST /buy HTTP/1.1\r\n"), "{request}");
+    let header = request.lines().find_map(|line| line.strip_prefix("idempotency-key: "));
+    let number = {
+        let mut keys = keys.lock().expect("the lock is not poisoned");
+        keys.push(header.expect("a key").to_owned());
+        keys.len()
+    };
+    let (status, body) = match number {
+        1 | 2 => ("503 Service Unavailable", "busy"),
+        _ => ("200 OK", "sold"),
+    };
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(answer.as_bytes()).await.expect("it is read");
 }
 
 /// The holder of an owner crashes: its activations continue, and an entity that was checked out there but not activated
