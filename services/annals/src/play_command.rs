@@ -106,7 +106,7 @@ impl Play {
         let (listener, address) = listen(self.page).await?;
         let folder = self.data.join("play");
         create(&folder)?;
-        // The realm accepts the page's WebSockets and no others.
+        // The realm accepts the page's connections, and those of no other page.
         let plan = RealmPlan {
             settings: vec![("web_origins", page::origin(address))],
             ..RealmPlan::new(REALM, &self.world, &self.data)
@@ -120,6 +120,7 @@ impl Play {
             address,
             files,
             login: realm.login,
+            data: self.data.clone(),
             orders,
             bots: players.progress(),
             receipts: Receipts::new(realm.settings(), folder),

@@ -1,10 +1,11 @@
 /**
- * A client of an Annals realm, for browsers and Node, over WebSocket.
+ * A client of an Annals realm, for browsers and Node, over WebTransport or WebSocket.
  *
  * @packageDocumentation
  */
-export { Client, type Entity, type Options } from "./client.js";
+export { type Address, Client, type Entity, type Options, type WebTransportAccess } from "./client.js";
 export type { Shown } from "./changes.js";
+export type { TransportName } from "./connection.js";
 export type { EndReason, Event } from "./events.js";
 export { PROTOCOL, type CallRefusal, type CloseReason, type LoginRefusal, type Rejection } from "./frames.js";
 export { CallError, type Credentials, type World } from "./session.js";

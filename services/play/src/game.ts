@@ -1,5 +1,14 @@
 /** The session of one player: typed calls and properties of the sample world, and what the page shows of it. */
-import { CallError, Client, type Entity, type EntityId, type Event, type Value } from "../../client-ts/src/index.js";
+import {
+  CallError,
+  Client,
+  type Entity,
+  type EntityId,
+  type Event,
+  type TransportName,
+  type Value,
+  type WebTransportAccess,
+} from "../../client-ts/src/index.js";
 import { Tally } from "./tally.js";
 import { Trades } from "./trades.js";
 import {
@@ -49,13 +58,15 @@ export class Game {
   constructor(
     readonly name: string,
     password: string,
+    webTransport: WebTransportAccess | false,
     private readonly watcher: Watcher,
   ) {
     this.trades = new Trades(this, watcher);
     this.client = new Client({
-      // The server of this page passes both on to the realm.
+      // The server of this page passes WebSockets on to the realm. WebTransport reaches the realm itself.
       url: `ws://${location.host}/login`,
       resolve: ({ port }) => `ws://${location.host}/base/${port}`,
+      webTransport,
       name,
       password,
       world: { schema: CLIENT_SCHEMA, types: WORLD },
@@ -65,6 +76,11 @@ export class Game {
 
   get isPlaying(): boolean {
     return this.client.isPlaying;
+  }
+
+  /** What carries the connection to the realm. */
+  get transport(): TransportName | undefined {
+    return this.client.transport;
   }
 
   get unconfirmedCalls(): number {
