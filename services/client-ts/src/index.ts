@@ -10,4 +10,15 @@ export type { EndReason, Event } from "./events.js";
 export { PROTOCOL, type CallRefusal, type CloseReason, type LoginRefusal, type Rejection } from "./frames.js";
 export { CallError, type Credentials, type World } from "./session.js";
 export { SpaceData, type SpaceEntry, type SpaceVersion } from "./space_data.js";
+export {
+  type Change,
+  EVERY,
+  EntityType,
+  type PartAt,
+  type PathInto,
+  type Slice,
+  type TypeShape,
+  type TypedEntity,
+  Types,
+} from "./typed.js";
 export type * from "./world.js";

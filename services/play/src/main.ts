@@ -206,7 +206,7 @@ class Session {
     const isAvatar = entity.type.id === TypeId.Avatar;
     const isMonster = entity.type.id === TypeId.Monster;
     const health = this.game.healthOf(entity);
-    const detail = health !== undefined ? `${health[0]} health` : this.game.chest(entity, "open") === 0 ? "closed" : "open";
+    const detail = health !== undefined ? `${health[0]} health` : this.game.chest(entity.id)?.get("open") === 0 ? "closed" : "open";
     setText(byId("target-name", HTMLElement), this.game.nameOf(entity));
     setText(byId("target-detail", HTMLElement), detail);
     if (this.targetShown !== String(selected)) {
@@ -239,8 +239,7 @@ class Session {
   }
 
   private trade(who: EntityId | undefined): void {
-    const entity = who === undefined ? undefined : this.game.entity(who);
-    const trader = entity === undefined ? undefined : this.game.avatar(entity, "trader");
+    const trader = who === undefined ? undefined : this.game.avatar(who)?.get("trader");
     if (who === undefined || trader === undefined || trader === 0n) {
       return notice("There is nobody here to trade with.");
     }

@@ -97,18 +97,21 @@ export class RealmPanel {
     if (row === undefined) {
       return;
     }
+    // From here on: a look in the meantime would enable the button.
+    row.killed = row.process;
     row.kill.disabled = true;
     try {
       const response = await fetch(`/kill/${name}`, { method: "POST" });
       if (!response.ok) {
+        row.killed = undefined;
         this.notice(await response.text());
         return;
       }
       this.kills += 1;
-      row.killed = row.process;
       setText(row.state, "restarting…");
       this.notice(`${name} was killed; others take over what it held.`);
     } catch {
+      row.killed = undefined;
       this.notice("the server of this page does not answer; is annals play still running?");
     }
   }

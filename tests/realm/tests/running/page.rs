@@ -260,8 +260,9 @@ impl Person {
         self.select("realm").await;
         let button = format!("document.querySelector('#kill-{name}')");
         self.until(&format!("{button} !== null && !{button}.disabled")).await;
+        let killed = self.ask("parseInt(text('#kills'))").await;
         self.click(&format!("#kill-{name}")).await;
-        self.until(&format!("{button}.disabled")).await;
+        self.until(&format!("parseInt(text('#kills')) === {killed} + 1")).await;
         self.until(&format!("!{button}.disabled")).await;
     }
 
