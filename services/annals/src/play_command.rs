@@ -102,7 +102,7 @@ impl Play {
         let (listener, address) = page::listen(self.page).await?;
         let folder = self.data.join("play");
         create(&folder)?;
-        // The realm accepts the page's WebSockets and no others.
+        // The realm accepts the page's connections, and those of no other page.
         let plan = RealmPlan {
             settings: vec![("web_origins", page::origin(address))],
             build: GameBuild {
@@ -120,6 +120,7 @@ impl Play {
             address,
             files: watch::channel(Arc::new(files)).1,
             login: realm.login,
+            data: self.data.clone(),
             orders,
             bots: players.progress(),
             receipts: Receipts::new(realm.settings(), folder),

@@ -58,7 +58,7 @@ pub struct Up {
     /// Host name or address that clients connect to, if it differs from the listening address
     #[arg(long)]
     advertise: Option<String>,
-    /// Accept WebSockets too, from web pages of these origins: *, or origins such as https://game.example with commas
+    /// Accept WebTransport and WebSockets, from web pages of these origins: *, or https://game.example and others with commas
     #[arg(long, env = "ANNALS_WEB_ORIGINS", value_name = "ORIGINS")]
     web_origins: Option<WebOrigins>,
     /// Sync interval of the private nats-server: always, or an interval such as 100ms
@@ -149,6 +149,11 @@ async fn keep(plan: RealmPlan, console: Option<SocketAddr>) -> Result<(), UpErro
         };
         let certificate = certificate.display();
         println!("clients by WebSocket: wss://{at}, with the certificate {certificate}");
+        let hashed = realm.plan().data.join("web-certificate-*.pem");
+        println!(
+            "web pages by WebTransport: https://{address}, with the hashes of {}",
+            hashed.display()
+        );
     }
     println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());
     for (name, id) in realm.members() {

@@ -1,8 +1,10 @@
+import { type Listener, Patience, type TransportName } from "./connection.js";
 import type { Event } from "./events.js";
 import type { Located } from "./frames.js";
 import { ClientCore, type Credentials, type Output, type World } from "./session.js";
 import type { SpaceData } from "./space_data.js";
-import { Connection, type Listener, Patience } from "./web_socket.js";
+import { Choice, ChosenConnection } from "./transports.js";
+import type { WebTransportTarget } from "./web_transport.js";
 import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 
 const LOGIN = "annals-login.1";
@@ -19,7 +21,31 @@ export interface Options extends Credentials {
    * The URL of a base at this address. A certificate names hosts, so where bases have one certificate each for a name,
    * this maps addresses to names. By default the address is used, and `localhost` for that of this machine.
    */
-  readonly resolve?: (address: { readonly host: string; readonly port: number }) => string;
+  readonly resolve?: (address: Address) => string;
+  /**
+   * How WebTransport reaches the realm, where the platform has it; `false` for WebSockets only. By default it is tried
+   * at the URLs of WebSockets that begin with `wss:`.
+   */
+  readonly webTransport?: WebTransportAccess | false;
+}
+
+/** The address of a base. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** How WebTransport reaches the realm. */
+export interface WebTransportAccess {
+  /** URL of the login service, such as `https://play.example.org:7700`. By default that of the WebSocket. */
+  readonly url?: string;
+  /** The URL of a base at this address. By default that of the WebSocket. */
+  readonly resolve?: (address: Address) => string;
+  /**
+   * The SHA-256 hashes of development certificates. Called before each connection, since these are renewed every few
+   * days. Without it, certificates are checked as usual.
+   */
+  readonly certificateHashes?: () => Promise<readonly Uint8Array[]>;
 }
 
 /** An entity in view. Its values are those that were shown, and change with the next frame: copy what is to be kept. */
@@ -37,11 +63,17 @@ function defaultUrl({ host, port }: { readonly host: string; readonly port: numb
   return `wss://${isLocal ? "localhost" : host}:${port}`;
 }
 
+/** The URL for WebTransport where a WebSocket has this one; `undefined` if that is not encrypted. */
+function secureUrl(url: string): string | undefined {
+  return url.startsWith("wss:") ? url.replace("wss:", "https:") : undefined;
+}
+
 /** A client in a realm. It logs in at once, and resumes its session by itself until it ends. */
 export class Client {
   private readonly core: ClientCore;
-  private readonly connections = new Map<number, Connection>();
+  private readonly connections = new Map<number, ChosenConnection>();
   private readonly patience = new Patience();
+  private readonly choice = new Choice();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isCarryingOut = false;
 
@@ -57,6 +89,12 @@ export class Client {
 
   get isPlaying(): boolean {
     return this.core.isPlaying;
+  }
+
+  /** What carries the connection on which the client plays. */
+  get transport(): TransportName | undefined {
+    const attempt = this.core.playsOn;
+    return attempt === undefined ? undefined : this.connections.get(attempt)?.transport;
   }
 
   /** Number of calls whose effects are not yet in the log. */
@@ -195,7 +233,8 @@ export class Client {
       this.connections.delete(attempt);
       this.handle(() => this.core.loginAnswered(this.now(), attempt, answer));
     };
-    this.open(attempt, () => this.options.url, LOGIN, {
+    const { url, webTransport } = this.options;
+    this.open(attempt, LOGIN, () => url, () => (webTransport || undefined)?.url ?? secureUrl(url), {
       connected: () => this.connections.get(attempt)?.frame(body),
       frame: (answer) => {
         this.connections.get(attempt)?.close("Finished");
@@ -207,7 +246,9 @@ export class Client {
   }
 
   private connect(attempt: number, to: Located): void {
-    this.open(attempt, () => (this.options.resolve ?? defaultUrl)(to), PLAY, {
+    const { resolve = defaultUrl, webTransport } = this.options;
+    const direct = () => (webTransport || undefined)?.resolve?.(to) ?? secureUrl(resolve(to));
+    this.open(attempt, PLAY, () => resolve(to), direct, {
       connected: () => this.handle(() => this.core.connected(this.now(), attempt)),
       frame: (body) => this.handle(() => this.core.frame(this.now(), attempt, body)),
       datagram: (bytes) => this.handle(() => this.core.datagram(attempt, bytes)),
@@ -218,13 +259,20 @@ export class Client {
     });
   }
 
-  private open(attempt: number, url: () => string, protocol: string, listener: Listener): void {
-    try {
-      this.connections.set(attempt, new Connection(url(), protocol, this.patience, listener));
-    } catch (error) {
-      // A URL that is none: reported, and tried again like a server that cannot be reached.
-      console.error(error);
-      queueMicrotask(() => listener.closed("Lost"));
-    }
+  private open(
+    attempt: number,
+    protocol: string,
+    url: () => string,
+    direct: () => string | undefined,
+    listener: Listener,
+  ): void {
+    const { webTransport } = this.options;
+    const target = async (): Promise<WebTransportTarget | undefined> => {
+      const base = direct();
+      const certificateHashes = (await (webTransport || undefined)?.certificateHashes?.()) ?? [];
+      return base === undefined ? undefined : { url: new URL(`/${protocol}`, base).href, certificateHashes };
+    };
+    const route = { protocol, url, webTransport: webTransport === false ? undefined : target };
+    this.connections.set(attempt, new ChosenConnection(route, this.patience, this.choice, listener));
   }
 }

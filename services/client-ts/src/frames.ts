@@ -218,7 +218,7 @@ function readHost(reader: Reader): string {
 function readAddress(reader: Reader): { host: string; port: number } {
   const host = readHost(reader);
   const port = reader.take(2, "port").getUint16(0);
-  // WebSockets are checked against an authority by the platform, which takes no fingerprint.
+  // The platform takes no fingerprint of this certificate, and checks it against an authority.
   reader.option("certificate", () => reader.raw(SECRET, "certificate"));
   return { host, port };
 }

@@ -1,12 +1,24 @@
 /**
- * A client of an Annals realm, for browsers and Node, over WebSocket.
+ * A client of an Annals realm, for browsers and Node, over WebTransport or WebSocket.
  *
  * @packageDocumentation
  */
-export { Client, type Entity, type Options } from "./client.js";
+export { type Address, Client, type Entity, type Options, type WebTransportAccess } from "./client.js";
 export type { Shown } from "./changes.js";
+export type { TransportName } from "./connection.js";
 export type { EndReason, Event } from "./events.js";
 export { PROTOCOL, type CallRefusal, type CloseReason, type LoginRefusal, type Rejection } from "./frames.js";
 export { CallError, type Credentials, type World } from "./session.js";
 export { SpaceData, type SpaceEntry, type SpaceVersion } from "./space_data.js";
+export {
+  type Change,
+  EVERY,
+  EntityType,
+  type PartAt,
+  type PathInto,
+  type Slice,
+  type TypeShape,
+  type TypedEntity,
+  Types,
+} from "./typed.js";
 export type * from "./world.js";

@@ -151,6 +151,11 @@ export class ClientCore {
     return this.phase.kind === "playing";
   }
 
+  /** The attempt whose connection the client plays on. */
+  get playsOn(): number | undefined {
+    return this.phase.kind === "playing" ? this.phase.attempt : undefined;
+  }
+
   get hasEnded(): boolean {
     return this.phase.kind === "ended";
   }

@@ -90,7 +90,7 @@ pub struct Config {
     pub advertise: Option<String>,
     /// The certificate that is shown to clients, if it is not a development certificate.
     pub certificate: Option<CertificateFiles>,
-    /// The web pages that may connect by WebSocket; without it, no WebSocket is accepted.
+    /// The web pages that may connect; without it, neither WebTransport nor WebSockets are accepted.
     pub web_origins: Option<WebOrigins>,
     /// The file of the services that the game calls outside the realm, if any.
     pub outbound: Option<PathBuf>,

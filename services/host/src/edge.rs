@@ -1,18 +1,21 @@
 //! The edge: the listener and its connections to clients.
 //!
-//! Responsible for: QUIC, WebSocket and TLS, splitting bytes into frames, decoding frames into types, and refusing what is
-//! malformed, too large, too much, too early or too late. It knows connections and nothing else: which client it is,
-//! and what its frames mean, is decided by the core. Every connection is reported by [`EdgeEvent`]s, from `Opened` to
+//! Responsible for: QUIC, WebTransport, WebSocket and TLS, splitting bytes into frames, decoding frames into types, and
+//! refusing what is malformed, too large, too much, too early or too late. It knows connections and nothing else: which
+//! client it is, and what its frames mean, is decided by the core. Every connection is reported by [`EdgeEvent`]s, from `Opened` to
 //! `Closed`, and controlled by [`EdgeCommand`]s.
 
 mod accepting;
 mod connection;
 mod handshakes;
 mod identity;
+mod origins;
 mod pace;
 mod registry;
 mod watching;
+mod web_certificates;
 mod web_socket;
+mod web_transport;
 
 use std::{
     io,
@@ -35,12 +38,15 @@ use tokio_util::task::TaskTracker;
 
 use accepting::{Quic, Web, accept};
 use connection::Shared;
+use identity::TlsError;
 pub use identity::{Identity, IdentityError};
+use origins::OriginCheck;
+pub use origins::WebOrigins;
 pub use pace::{BURST_SECONDS, MAX_BYTES, MAX_MESSAGES, WARN_BYTES, WARN_MESSAGES};
 use registry::Registry;
 pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
 pub(crate) use watching::add as add_watched;
-pub use web_socket::WebOrigins;
+pub use web_certificates::web_certificate_hashes;
 
 /// Bytes of the kernel's receive buffer. With less, a burst of handshakes loses packets, and its slowest take a second
 /// instead of milliseconds.
@@ -137,6 +143,9 @@ pub enum EdgeError {
     /// The certificate and its key cannot be used.
     #[error("the certificate cannot be used; check that the key belongs to it")]
     Certificate(#[from] rustls::Error),
+    /// There is no certificate that browsers would accept.
+    #[error("there is no certificate to show to browsers")]
+    WebCertificate(#[from] IdentityError),
     /// The TCP port for WebSockets cannot be listened on.
     #[error(
         "cannot listen on TCP port {address} for WebSockets; another process may use it: free it, choose another listen address, or leave web_origins out"
@@ -187,8 +196,8 @@ impl Sockets {
     }
 }
 
-/// Sockets for [`Edge::start`] that also accept WebSockets, from pages of these origins and from programs. They have
-/// one port number, so clients that know the address for QUIC know that for WebSockets.
+/// Sockets for [`Edge::start`] that also accept WebTransport and WebSockets, from pages of these origins and from
+/// programs. They have one port number, so clients that know the address for QUIC know that for all.
 ///
 /// # Errors
 /// When the address cannot be listened on.
@@ -252,9 +261,17 @@ impl Edge {
             Serves::Login => LOGIN_ALPN,
             Serves::Play => PLAY_ALPN,
         };
-        let config = server_config(identity.tls(alpn)?)?;
         let address = sockets.address()?;
-        let web = sockets.web.map(|web| listen(web, identity)).transpose()?;
+        let origins = sockets
+            .web
+            .as_ref()
+            .map(|(_, origins)| OriginCheck::new(origins.clone()));
+        let config = match &origins {
+            Some(_) => web_server_config(identity, alpn)?,
+            None => server_config(identity.tls(alpn)?, Streams::PLAIN)?,
+        };
+        let web = sockets.web.map(|(listener, _)| listener).zip(origins.clone());
+        let web = web.map(|web| listen(web, identity)).transpose()?;
         let runtime = Arc::new(quinn::TokioRuntime);
         let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), Some(config), sockets.quic, runtime)
             .map_err(EdgeError::Socket)?;
@@ -266,7 +283,11 @@ impl Edge {
         };
         let serving = TaskTracker::new();
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(Quic(endpoint.clone()), serving.clone(), shared.clone()));
+        let quic = Quic {
+            endpoint: endpoint.clone(),
+            web: origins.map(web_transport::Acceptor::new),
+        };
+        accepting.spawn(accept(quic, serving.clone(), shared.clone()));
         if let Some(web) = web {
             accepting.spawn(accept(web, serving.clone(), shared));
         }
@@ -344,20 +365,51 @@ impl EdgeHandle {
     }
 }
 
-fn listen((listener, origins): (StdTcpListener, WebOrigins), identity: &Identity) -> Result<Web, EdgeError> {
+fn listen((listener, origins): (StdTcpListener, OriginCheck), identity: &Identity) -> Result<Web, EdgeError> {
     Ok(Web {
         listener: TcpListener::from_std(listener).map_err(EdgeError::Socket)?,
         acceptor: web_socket::Acceptor::new(identity.tls(b"http/1.1")?, origins),
     })
 }
 
-fn server_config(tls: rustls::ServerConfig) -> Result<quinn::ServerConfig, EdgeError> {
+/// Streams that a client may have open.
+#[derive(Clone, Copy, Debug)]
+struct Streams {
+    bidirectional: u32,
+    unidirectional: u32,
+}
+
+impl Streams {
+    /// Of our own protocol.
+    const PLAIN: Self = Self {
+        bidirectional: 1,
+        unidirectional: 0,
+    };
+    /// Of either protocol: which one a client speaks is not known when the limits are sent.
+    const WITH_WEB: Self = Self {
+        bidirectional: web_transport::BIDIRECTIONAL_STREAMS,
+        unidirectional: web_transport::UNIDIRECTIONAL_STREAMS,
+    };
+}
+
+/// The configuration with which browsers are served, too.
+fn web_server_config(identity: &Identity, alpn: &[u8]) -> Result<quinn::ServerConfig, EdgeError> {
+    let tls = identity
+        .tls_with_web(alpn, web_transport::ALPN)
+        .map_err(|error| match error {
+            TlsError::Tls(error) => EdgeError::Certificate(error),
+            TlsError::Identity(error) => EdgeError::WebCertificate(error),
+        })?;
+    server_config(tls, Streams::WITH_WEB)
+}
+
+fn server_config(tls: rustls::ServerConfig, streams: Streams) -> Result<quinn::ServerConfig, EdgeError> {
     let crypto = QuicServerConfig::try_from(tls).map_err(|error| rustls::Error::General(error.to_string()))?;
     let mut transport = TransportConfig::default();
     transport
         .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
-        .max_concurrent_bidi_streams(VarInt::from_u32(1))
-        .max_concurrent_uni_streams(VarInt::from_u32(0))
+        .max_concurrent_bidi_streams(VarInt::from_u32(streams.bidirectional))
+        .max_concurrent_uni_streams(VarInt::from_u32(streams.unidirectional))
         .stream_receive_window(VarInt::from_u32(RECEIVE_WINDOW))
         .receive_window(VarInt::from_u32(RECEIVE_WINDOW))
         .send_window(SEND_WINDOW)

@@ -21,7 +21,7 @@ pub struct Front {
     pub advertise: Option<String>,
     /// A certificate signed by an authority. Without it, a development certificate is shown.
     pub certificate: Option<CertificateFiles>,
-    /// The web pages that may connect by WebSocket; without it, no WebSocket is accepted.
+    /// The web pages that may connect; without it, neither WebTransport nor WebSockets are accepted.
     pub web_origins: Option<WebOrigins>,
     /// Where the service keeps files, a development certificate among them.
     pub directory: PathBuf,

@@ -10,7 +10,7 @@ use std::{
 
 use annals_host::{
     config::CertificateFiles,
-    edge::{Edge, Serves},
+    edge::{Edge, Serves, WebOrigins},
     front::{Front, FrontError},
     telemetry::Chain,
 };
@@ -63,7 +63,7 @@ fn signed(directory: &Path) -> (CertificateDer<'static>, CertificateFiles) {
 }
 
 /// Connects as clients do that check certificates as usual.
-async fn connect(to: SocketAddr, authority: CertificateDer<'static>, name: &str) -> Result<(), String> {
+async fn connect(to: SocketAddr, authority: CertificateDer<'static>, name: &str, alpn: &[u8]) -> Result<(), String> {
     let mut roots = RootCertStore::empty();
     roots.add(authority).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -72,7 +72,7 @@ async fn connect(to: SocketAddr, authority: CertificateDer<'static>, name: &str)
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    tls.alpn_protocols = vec![PLAY_ALPN.to_vec()];
+    tls.alpn_protocols = vec![alpn.to_vec()];
     let config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
     let endpoint = quinn::Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let connected = endpoint.connect_with(config, to, name).unwrap().await;
@@ -89,11 +89,25 @@ async fn a_certificate_signed_by_an_authority_is_used() {
     };
     let (edge, told) = serve(&front).await.unwrap();
     assert_eq!(told, edge.address().to_string(), "no fingerprint is needed");
-    assert_eq!(connect(edge.address(), authority.clone(), NAME).await, Ok(()));
-    let refused = connect(edge.address(), authority, "other.example.org").await;
+    assert_eq!(
+        connect(edge.address(), authority.clone(), NAME, PLAY_ALPN).await,
+        Ok(())
+    );
+    let refused = connect(edge.address(), authority.clone(), "other.example.org", PLAY_ALPN).await;
     assert!(refused.is_err(), "it is for one name");
-    let made = directory.path().join("development-certificate.pem");
-    assert!(!made.exists(), "none is made beside it");
+    let refused = connect(edge.address(), authority.clone(), NAME, b"h3").await;
+    assert!(refused.is_err(), "no page may connect");
+
+    let front = Front {
+        web_origins: Some(WebOrigins::Any),
+        ..front
+    };
+    let (edge, _) = serve(&front).await.unwrap();
+    for alpn in [PLAY_ALPN, b"h3"] {
+        assert_eq!(connect(edge.address(), authority.clone(), NAME, alpn).await, Ok(()));
+    }
+    let files = fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(files, 2, "none is made beside it");
 }
 
 #[tokio::test]

@@ -1,22 +1,18 @@
 /** The session of one player: typed calls and properties of the sample world, and what the page shows of it. */
-import { CallError, Client, type Entity, type EntityId, type Event, type Value } from "../../client-ts/src/index.js";
+import {
+  CallError,
+  Client,
+  type Entity,
+  type EntityId,
+  type Event,
+  type TransportName,
+  type TypedEntity,
+  Types,
+  type WebTransportAccess,
+} from "../../client-ts/src/index.js";
 import { Tally } from "./tally.js";
 import { Trades } from "./trades.js";
-import {
-  type AccountBaseCalls,
-  type AccountHandlers,
-  type AvatarBaseCalls,
-  type AvatarCellCalls,
-  type AvatarHandlers,
-  type AvatarView,
-  CLIENT_SCHEMA,
-  type ChestView,
-  type MonsterCellCalls,
-  type MonsterHandlers,
-  type MonsterView,
-  TypeId,
-  WORLD,
-} from "./world.js";
+import { type AvatarBaseCalls, CLIENT_SCHEMA, TypeId, WORLD, type World } from "./world.js";
 
 /** Milliseconds between two pings, which show that calls take effect once and in order. */
 const PING_EVERY = 500;
@@ -38,24 +34,30 @@ export interface Watcher {
   ended(why: string): void;
 }
 
-type Handlers = Partial<AvatarHandlers & MonsterHandlers & AccountHandlers>;
-
 export class Game {
   readonly tally = new Tally();
   readonly trades: Trades;
   private readonly client: Client;
+  private readonly types = new Types<World>(WORLD);
+  private readonly avatars = this.types.of("Avatar");
+  private readonly monsters = this.types.of("Monster");
+  private readonly chests = this.types.of("Chest");
+  private readonly accounts = this.types.of("Account");
   private nextPing = 0;
 
   constructor(
     readonly name: string,
     password: string,
+    webTransport: WebTransportAccess | false,
     private readonly watcher: Watcher,
   ) {
     this.trades = new Trades(this, watcher);
+    this.listen();
     this.client = new Client({
-      // The server of this page passes both on to the realm.
+      // The server of this page passes WebSockets on to the realm. WebTransport reaches the realm itself.
       url: `ws://${location.host}/login`,
       resolve: ({ port }) => `ws://${location.host}/base/${port}`,
+      webTransport,
       name,
       password,
       world: { schema: CLIENT_SCHEMA, types: WORLD },
@@ -65,6 +67,11 @@ export class Game {
 
   get isPlaying(): boolean {
     return this.client.isPlaying;
+  }
+
+  /** What carries the connection to the realm. */
+  get transport(): TransportName | undefined {
+    return this.client.transport;
   }
 
   get unconfirmedCalls(): number {
@@ -91,23 +98,23 @@ export class Game {
     return this.client.entity(id)?.place !== undefined;
   }
 
-  avatar<K extends keyof AvatarView>(entity: Entity, name: K): AvatarView[K] | undefined {
-    return entity.property(name) as AvatarView[K] | undefined;
+  avatar(id: EntityId): TypedEntity<World["Avatar"]> | undefined {
+    return this.avatars.entity(this.client, id);
   }
 
-  monster<K extends keyof MonsterView>(entity: Entity, name: K): MonsterView[K] | undefined {
-    return entity.property(name) as MonsterView[K] | undefined;
+  monster(id: EntityId): TypedEntity<World["Monster"]> | undefined {
+    return this.monsters.entity(this.client, id);
   }
 
-  chest<K extends keyof ChestView>(entity: Entity, name: K): ChestView[K] | undefined {
-    return entity.property(name) as ChestView[K] | undefined;
+  chest(id: EntityId): TypedEntity<World["Chest"]> | undefined {
+    return this.chests.entity(this.client, id);
   }
 
   /** What an entity is called. */
   nameOf(entity: Entity): string {
     switch (entity.type.id) {
       case TypeId.Avatar:
-        return this.avatar(entity, "name") || "somebody";
+        return this.avatar(entity.id)?.get("name") || "somebody";
       case TypeId.Monster:
         return "Monster";
       default:
@@ -117,43 +124,39 @@ export class Game {
 
   /** Health and maximum health of an entity that can be hurt. */
   healthOf(entity: Entity): readonly [hp: number, max: number] | undefined {
-    const [hp, max] =
-      entity.type.id === TypeId.Avatar
-        ? [this.avatar(entity, "hp"), this.avatar(entity, "maxHp")]
-        : entity.type.id === TypeId.Monster
-          ? [this.monster(entity, "hp"), this.monster(entity, "maxHp")]
-          : [];
+    const [avatar, monster] = [this.avatar(entity.id), this.monster(entity.id)];
+    const hp = avatar?.get("hp") ?? monster?.get("hp");
+    const max = avatar?.get("maxHp") ?? monster?.get("maxHp");
     return hp === undefined || max === undefined ? undefined : [hp, Math.max(1, max)];
   }
 
   /** The name of the avatar in view that trades under this number. */
   traderName(trader: bigint): string {
-    const found = this.entities().find((entity) => entity.type.id === TypeId.Avatar && this.avatar(entity, "trader") === trader);
-    return found === undefined ? `player ${trader}` : this.nameOf(found);
+    const found = this.avatars.entities(this.client).find((avatar) => avatar.get("trader") === trader);
+    return found === undefined ? `player ${trader}` : found.get("name") || "somebody";
   }
 
   /** Calls the base part of the player's avatar. */
-  ask<K extends keyof AvatarBaseCalls>(method: K, ...args: Parameters<AvatarBaseCalls[K]>): void {
-    const { own } = this;
+  ask(call: (base: AvatarBaseCalls) => void): void {
+    const own = this.own && this.avatar(this.own.id);
     if (own !== undefined) {
-      this.call("base", own.id, method, args);
+      this.attempt(() => call(own.base));
     }
   }
 
   say(text: string): void {
     const { own } = this;
     if (own !== undefined) {
-      this.onAvatar(own.id, "say", text);
+      this.attempt(() => this.avatar(own.id)?.cell.say(text));
     }
   }
 
   wave(to: EntityId): void {
-    this.onAvatar(to, "wave");
+    this.attempt(() => this.avatar(to)?.cell.wave());
   }
 
   strike(monster: EntityId): void {
-    const method: keyof MonsterCellCalls = "strike";
-    this.call("cell", monster, method, []);
+    this.attempt(() => this.monster(monster)?.cell.strike());
   }
 
   /** Moves the avatar; returns whether that was sent. */
@@ -174,24 +177,36 @@ export class Game {
     this.nextPing = now + PING_EVERY;
     const number = this.tally.nextPing(now);
     if (number !== undefined) {
-      this.ask("ping", number);
+      this.ask((base) => base.ping(number));
     }
   }
 
-  private onAvatar<K extends keyof AvatarCellCalls>(id: EntityId, method: K, ...args: Parameters<AvatarCellCalls[K]>): void {
-    this.call("cell", id, method, args);
-  }
-
-  private call(part: "base" | "cell", entity: EntityId, method: string, args: readonly unknown[]): void {
+  private attempt(call: () => void): void {
     try {
-      this.client.call(part, entity, method, args as readonly Value[]);
+      call();
     } catch (error) {
-      // Among others: the entity has just left the view.
+      // Too many calls wait for their confirmation.
       if (!(error instanceof CallError)) {
         throw error;
       }
       this.watcher.notice(error.message);
     }
+  }
+
+  /** What the page does when a client method is called. */
+  private listen(): void {
+    const { accounts, avatars, monsters, tally, trades, watcher } = this;
+    accounts.onCall("onAvatars", (account, names) => this.enter(account, names));
+    accounts.onCall("onRefused", (_, reason) => watcher.notice(reason));
+    avatars.onCall("onPong", (_, number) => tally.pong(number, performance.now()));
+    avatars.onCall("onSay", ({ id }, text) => watcher.said(id, text));
+    avatars.onCall("onWave", ({ id }) => watcher.over(id, "is waved at"));
+    avatars.onCall("onDamage", ({ id }, damage) => watcher.over(id, `−${damage}`));
+    avatars.onCall("onHoldings", (_, holdings) => trades.hold(holdings));
+    avatars.onCall("onTrade", (_, table) => trades.show(table));
+    avatars.onCall("onOutcome", (_, what, done, said) => trades.outcome(what, done !== 0, said));
+    monsters.onCall("onGrowl", ({ id }) => watcher.over(id, "growls"));
+    monsters.onCall("onDamage", ({ id }, damage) => watcher.over(id, `−${damage}`));
   }
 
   private take(event: Event): void {
@@ -205,11 +220,7 @@ export class Game {
         break;
       case "shown":
         this.tally.see(event.part, event.entity, event.number);
-        if (event.shown.kind === "method") {
-          const method = this.client.entity(event.entity)?.type.methods[event.shown.method]?.name;
-          this.hear(event.entity, method, event.shown.args);
-        }
-        return;
+        return this.types.dispatch(this.client, event);
       case "placed":
         if (event.entity === this.client.controls) {
           this.watcher.put();
@@ -230,42 +241,13 @@ export class Game {
     this.watcher.changed();
   }
 
-  /** A client method was called. The generated types say which arguments it has. */
-  private hear(entity: EntityId, method: string | undefined, args: readonly Value[]): void {
-    const handler = this.handlers(entity)[method as keyof Handlers] as ((...args: unknown[]) => void) | undefined;
-    handler?.(...args);
-  }
-
-  private handlers(entity: EntityId): Handlers {
-    const { watcher, trades } = this;
-    return {
-      onAvatars: (names) => this.enter(names),
-      onRefused: (reason) => watcher.notice(reason),
-      onPong: (number) => this.tally.pong(number, performance.now()),
-      onSay: (text) => watcher.said(entity, text),
-      onWave: () => watcher.over(entity, "is waved at"),
-      onGrowl: () => watcher.over(entity, "growls"),
-      onDamage: (damage) => watcher.over(entity, `−${damage}`),
-      onHoldings: (holdings) => trades.hold(holdings),
-      onTrade: (table) => trades.show(table),
-      onOutcome: (what, done, said) => trades.outcome(what, done !== 0, said),
-    };
-  }
-
   /** The account is logged in: plays its first avatar, or a new one. */
-  private enter(names: readonly string[]): void {
-    const { controls } = this.client;
-    if (controls === undefined) {
-      return;
-    }
-    const [known] = names;
-    const create: keyof AccountBaseCalls = "createAvatar";
-    const enter: keyof AccountBaseCalls = "enterWorld";
+  private enter(account: TypedEntity<World["Account"]>, [known]: readonly string[]): void {
     if (known !== undefined) {
-      return this.call("base", controls, enter, [known]);
+      return this.attempt(() => account.base.enterWorld(known));
     }
     const name = [...this.name].slice(0, MAX_NAME).join("");
-    this.call("base", controls, create, [name, { hair: 1, skin: 1, outfit: [1, 1, 1, 1] }]);
+    this.attempt(() => account.base.createAvatar(name, { hair: 1, skin: 1, outfit: [1, 1, 1, 1] }));
   }
 }
 

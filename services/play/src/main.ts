@@ -1,5 +1,6 @@
 /** The page: the log-in, and then one session after the other. */
-import type { EntityId } from "../../client-ts/src/index.js";
+import type { EntityId, WebTransportAccess } from "../../client-ts/src/index.js";
+import { findDirect } from "./direct.js";
 import { button, byId, make, setText } from "./elements.js";
 import { Game } from "./game.js";
 import { RealmPanel } from "./realm_panel.js";
@@ -52,8 +53,8 @@ class Session {
   private heldSince: number | undefined;
   private pointer = { x: 0, y: 0 };
 
-  constructor(name: string, password: string) {
-    this.game = new Game(name, password, {
+  constructor(name: string, password: string, webTransport: WebTransportAccess | false) {
+    this.game = new Game(name, password, webTransport, {
       notice,
       said: (who, text) => this.said(who, text),
       over: (entity, text) => this.scene.over(entity, text),
@@ -205,7 +206,7 @@ class Session {
     const isAvatar = entity.type.id === TypeId.Avatar;
     const isMonster = entity.type.id === TypeId.Monster;
     const health = this.game.healthOf(entity);
-    const detail = health !== undefined ? `${health[0]} health` : this.game.chest(entity, "open") === 0 ? "closed" : "open";
+    const detail = health !== undefined ? `${health[0]} health` : this.game.chest(entity.id)?.get("open") === 0 ? "closed" : "open";
     setText(byId("target-name", HTMLElement), this.game.nameOf(entity));
     setText(byId("target-detail", HTMLElement), detail);
     if (this.targetShown !== String(selected)) {
@@ -238,8 +239,7 @@ class Session {
   }
 
   private trade(who: EntityId | undefined): void {
-    const entity = who === undefined ? undefined : this.game.entity(who);
-    const trader = entity === undefined ? undefined : this.game.avatar(entity, "trader");
+    const trader = who === undefined ? undefined : this.game.avatar(who)?.get("trader");
     if (who === undefined || trader === undefined || trader === 0n) {
       return notice("There is nobody here to trade with.");
     }
@@ -296,8 +296,12 @@ select("talk");
 byId("close-receipt", HTMLButtonElement).addEventListener("click", () => byId("receipt", HTMLDialogElement).close());
 form.addEventListener("submit", (event) => {
   event.preventDefault();
+  void enter(byId("name", HTMLInputElement).value.trim(), byId("password", HTMLInputElement).value);
+});
+
+async function enter(name: string, password: string): Promise<void> {
   lines.replaceChildren();
   show(true);
   canvas.focus();
-  new Session(byId("name", HTMLInputElement).value.trim(), byId("password", HTMLInputElement).value);
-});
+  new Session(name, password, await findDirect());
+}

@@ -48,7 +48,7 @@ export class RealmPanel {
 
   /** Shows the counts. */
   count(): void {
-    const { tally, unconfirmedCalls } = this.game;
+    const { tally, transport, unconfirmedCalls } = this.game;
     const lost = tally.lost + tally.wrong;
     const set = (id: string, text: string) => setText(byId(id, HTMLElement), text);
     const verdict = byId("lost", HTMLElement);
@@ -57,6 +57,7 @@ export class RealmPanel {
     set("shown", tally.shown.toLocaleString("en"));
     set("answered", `${tally.answered.toLocaleString("en")} of ${(tally.answered + tally.unanswered).toLocaleString("en")}`);
     set("unconfirmed", String(unconfirmedCalls));
+    set("transport", transport ?? "–");
     const longest = tally.longestInterruption;
     const worst = longest > 0 ? `, longest ${(longest / 1_000).toFixed(1)} s` : "";
     set("interruptions", `${tally.interruptions}${worst}`);
@@ -96,18 +97,21 @@ export class RealmPanel {
     if (row === undefined) {
       return;
     }
+    // From here on: a look in the meantime would enable the button.
+    row.killed = row.process;
     row.kill.disabled = true;
     try {
       const response = await fetch(`/kill/${name}`, { method: "POST" });
       if (!response.ok) {
+        row.killed = undefined;
         this.notice(await response.text());
         return;
       }
       this.kills += 1;
-      row.killed = row.process;
       setText(row.state, "restarting…");
       this.notice(`${name} was killed; others take over what it held.`);
     } catch {
+      row.killed = undefined;
       this.notice("the server of this page does not answer; is annals play still running?");
     }
   }

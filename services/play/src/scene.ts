@@ -321,7 +321,7 @@ export class Scene {
 
   private drawMonster(entity: Entity, size: number): void {
     const { context, colours } = this;
-    const isDead = (this.game.monster(entity, "hp") ?? 1) <= 0;
+    const isDead = (this.game.monster(entity.id)?.get("hp") ?? 1) <= 0;
     context.fillStyle = isDead ? colours.quiet : colours.bad;
     context.beginPath();
     context.moveTo(0, -size * 1.4);

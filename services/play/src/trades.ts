@@ -91,23 +91,23 @@ export class Trades {
   }
 
   propose(partner: bigint): void {
-    this.game.ask("proposeTrade", partner);
+    this.game.ask((base) => base.proposeTrade(partner));
   }
 
   offer({ trade }: Table, assets: Assets): void {
-    this.game.ask("offer", trade, assets);
+    this.game.ask((base) => base.offer(trade, assets));
   }
 
   takeBack({ trade, own }: Table): void {
-    this.game.ask("withdraw", trade, own);
+    this.game.ask((base) => base.withdraw(trade, own));
   }
 
   accept({ trade, version }: Table): void {
-    this.game.ask("acceptTrade", trade, version);
+    this.game.ask((base) => base.acceptTrade(trade, version));
   }
 
   cancel({ trade }: Table): void {
-    this.game.ask("cancelTrade", trade);
+    this.game.ask((base) => base.cancelTrade(trade));
   }
 
   private end(number: string, trade: EndedTrade): void {

@@ -1,4 +1,4 @@
-//! TypeScript for clients: interfaces of entities in view, of callbacks and of calls, and tables with their ids and
+//! TypeScript for clients: interfaces of entities in view, of client methods and of calls, and tables with their ids and
 //! encodings.
 //!
 //! Types are erased when TypeScript runs, so a client library encodes and decodes by the tables: `WORLD` has every type
@@ -17,7 +17,7 @@ use super::{
 use crate::codegen::CodeParts;
 
 /// Names that TypeScript, or the imports of every file, reserve.
-const RESERVED: [&str; 20] = [
+const RESERVED: [&str; 19] = [
     "Array",
     "BigInt",
     "Boolean",
@@ -32,7 +32,6 @@ const RESERVED: [&str; 20] = [
     "Readonly",
     "Record",
     "Set",
-    "Step",
     "String",
     "Symbol",
     "TypeDescription",
@@ -58,15 +57,7 @@ pub(super) fn file(model: &Model) -> String {
     let mut text = Text::with_unit("  ");
     text.line(&format!("// {MARK}."));
     text.gap();
-    let has_paths = types.iter().flat_map(|named| properties(named.entity_type));
-    let mut has_paths = has_paths.map(|(property, _)| &property.data_type);
-    let step = match has_paths.any(has_parts) {
-        true => "Step, ",
-        false => "",
-    };
-    text.line(&format!(
-        "import type {{ {step}TypeDescription }} from \"annals-client\";"
-    ));
+    text.line("import type { TypeDescription } from \"annals-client\";");
     text.gap();
     text.line("/** The fingerprint of what clients see of the definitions that this was generated from. */");
     text.line(&format!(
@@ -87,6 +78,7 @@ pub(super) fn file(model: &Model) -> String {
     for named in &types {
         write_type(&mut text, named, &shapes);
     }
+    write_world(&mut text, &types);
     text.gap();
     text.block_doc("Every type that clients see.");
     text.open("export const WORLD: readonly TypeDescription[] = [");
@@ -134,7 +126,7 @@ fn named<'s>(schema: &'s Schema, shapes: &Shapes) -> Vec<Named<'s>> {
             let all = [
                 "",
                 "View",
-                "Handlers",
+                "Methods",
                 "BaseCalls",
                 "CellCalls",
                 "PropertyId",
@@ -189,7 +181,13 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
         &format!("{name}MethodId"),
         methods.iter().map(|(_, member)| member.as_str()),
     );
-    handlers(text, named, shapes);
+    text.gap();
+    text.block_doc("What clients are told by the server: client methods.");
+    text.open(&format!("export interface {name}Methods {{"));
+    for (method, member) in &methods {
+        text.line(&format!("{member}({}): void;", arguments(&method.args, shapes)));
+    }
+    text.close("}");
     for (part, list, exposed) in [
         ("Base", &entity_type.base_methods, entity_type.exposed_base_methods()),
         ("Cell", &entity_type.cell_methods, entity_type.exposed_cell_methods()),
@@ -197,52 +195,35 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
         let calls = self::methods(list, exposed);
         text.gap();
         text.block_doc(&format!(
-            "What clients can call of the {} part.",
+            "What clients can call of the {} part. Each call returns its number.",
             part.to_ascii_lowercase()
         ));
         text.open(&format!("export interface {name}{part}Calls {{"));
         for (method, member) in &calls {
-            text.line(&format!("{member}({}): void;", arguments(&method.args, shapes)));
+            text.line(&format!("{member}({}): bigint;", arguments(&method.args, shapes)));
         }
         text.close("}");
     }
 }
 
-/// Writes the interface of a game's callbacks.
-fn handlers(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
-    let Named { entity_type, name } = named;
+/// What each type is to the compiler, by its name in the definitions.
+fn write_world(text: &mut Text, types: &[Named<'_>]) {
     text.gap();
-    text.block_doc("What a game does when it is told something: client methods, and changes of properties.");
-    text.open(&format!("export interface {name}Handlers {{"));
-    let mut scope = Scope::default();
-    for id in entity_type.client_method_ids() {
-        let Some(method) = entity_type.client_methods.get(usize::from(id.0)) else {
-            continue;
-        };
-        let member = scope.camel(&method.name);
-        text.line(&format!("{member}({}): void;", arguments(&method.args, shapes)));
-    }
-    for (property, _) in properties(entity_type) {
-        let old = spelled(&property.data_type, shapes);
-        let mut callback = |verb: &str| scope.camel(&format!("{verb}_{}", property.name));
-        text.line(&format!("{}?(old: {old} | undefined): void;", callback("set")));
-        if has_parts(&property.data_type) {
-            text.line(&format!(
-                "{}?(path: readonly Step[], old: unknown): void;",
-                callback("set_nested")
-            ));
-            let slice = callback("set_slice");
-            text.line(&format!(
-                "{slice}?(path: readonly Step[], at: number, end: number, old: readonly unknown[]): void;"
-            ));
+    text.block_doc("What the client library needs to know of each type: `new Types<World>(WORLD)`.");
+    text.open("export interface World {");
+    for Named { entity_type, name } in types {
+        text.open(&format!("readonly {}: {{", key(&entity_type.name)));
+        for (member, end) in [
+            ("view", "View"),
+            ("methods", "Methods"),
+            ("baseCalls", "BaseCalls"),
+            ("cellCalls", "CellCalls"),
+        ] {
+            text.line(&format!("readonly {member}: {name}{end};"));
         }
+        text.close("};");
     }
     text.close("}");
-}
-
-/// Whether parts of a value can change.
-fn has_parts(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Array(_) | DataType::FixedDict(_))
 }
 
 fn ids<'n>(text: &mut Text, name: &str, members: impl Iterator<Item = &'n str>) {

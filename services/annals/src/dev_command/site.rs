@@ -72,6 +72,7 @@ impl Site {
             address: self.address,
             files: served,
             login: realm.login,
+            data: realm.plan().data.clone(),
             orders,
             bots: watch::channel(Progress::default()).1,
             receipts: Receipts::new(realm.settings(), realm.plan().data.join("play")),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/`, and paths of files | the page |
 //! | `/login`, `/base/PORT` | WebSockets to the realm's login service and to the base at that port |
+//! | `/transport` | how the page reaches the realm itself, by WebTransport |
 //! | `/realm` | the bases and cells, and the bots |
 //! | `/kill/NAME` | kills a base or a cell (POST) |
 //! | `/receipt/ENTITY/NUMBER` | the receipt of a trade |
@@ -12,11 +13,11 @@
 //! server differently (a name that another site has made to point here), and those that change something or open a
 //! WebSocket and do not come from the page itself.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::SystemTime};
 
 use annals_bots::progress::Progress;
 use annals_evidence::read_trade;
-use annals_host::telemetry::Chain;
+use annals_host::{edge::web_certificate_hashes, telemetry::Chain};
 use annals_ids::Hash;
 use axum::{
     Router,
@@ -54,6 +55,8 @@ pub(crate) struct PageParts {
     pub(crate) files: watch::Receiver<Arc<Files>>,
     /// The address of the login service, and the certificate of the realm's processes.
     pub(crate) login: (SocketAddr, Hash),
+    /// The realm's data folder, with its certificates for browsers.
+    pub(crate) data: PathBuf,
     /// Orders to the realm.
     pub(crate) orders: mpsc::Sender<RealmOrder>,
     /// What the bots do.
@@ -118,6 +121,7 @@ pub(crate) fn site(parts: PageParts) -> Router {
         .route("/", get(file))
         .route("/login", get(login))
         .route("/base/{port}", get(base))
+        .route("/transport", get(transport))
         .route("/realm", get(realm))
         .route("/kill/{name}", post(kill))
         .route("/receipt/{entity}/{number}", get(receipt))
@@ -132,11 +136,14 @@ async fn protect(State(page): At, request: Request, next: Next) -> Response {
         None => next.run(request).await,
         Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
     };
-    // The WebSockets are named beside 'self': not every browser counts them to that.
+    // The WebSockets are named beside 'self': not every browser counts them to that. WebTransport reaches each base at a
+    // port of its own.
+    let (login, _) = page.parts.login;
     let policy = format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{}; img-src data:; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'",
-        page.host
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{} https://{}:*; \
+         img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        page.host,
+        login.ip()
     );
     let headers = response.headers_mut();
     if let Ok(policy) = HeaderValue::from_str(&policy) {
@@ -215,6 +222,25 @@ async fn login(State(page): At, request: Request) -> Response {
 async fn base(State(page): At, Path(port): Path<u16>, request: Request) -> Response {
     let (login, _) = page.parts.login;
     page.pass_on(request, SocketAddr::new(login.ip(), port)).await
+}
+
+/// How WebTransport reaches the realm.
+#[derive(Serialize)]
+struct Transport {
+    login: String,
+    /// SHA-256 hashes of the certificates to accept, in hexadecimal digits.
+    certificates: [String; 2],
+}
+
+async fn transport(State(page): At) -> Response {
+    let (login, _) = page.parts.login;
+    match web_certificate_hashes(&page.parts.data, SystemTime::now()) {
+        Ok(hashes) => json(&Transport {
+            login: format!("https://{login}"),
+            certificates: hashes.map(|hash| hash.to_string()),
+        }),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, Chain(&error).to_string()).into_response(),
+    }
 }
 
 /// The state of the realm, as the page shows it.

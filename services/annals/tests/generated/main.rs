@@ -127,6 +127,10 @@ fn typescript_compiles_strictly() {
         files.push(file);
     }
     let client = client_library();
+    // What the compiler accepts and refuses of the typed interface.
+    let file = folder.join("typed_sample.ts");
+    fs::copy(client.join("test/typed_sample.ts"), &file).expect("copied");
+    files.push(file);
     let config = serde_json::json!({
         "compilerOptions": {
             "strict": true, "noEmit": true, "target": "es2020", "module": "esnext", "moduleResolution": "bundler",

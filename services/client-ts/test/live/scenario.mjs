@@ -19,13 +19,14 @@ function same(found, wanted) {
   check(text(found) === text(wanted), `${text(found)} is not ${text(wanted)}`);
 }
 
-/** Plays at this log-in service; `say` is called with `ready` and `done`. */
-export async function play(url, say) {
+/** Plays at this log-in service; `say` is called with what carries the connection after `ready` and `done`. */
+export async function play(url, say, webTransport = false) {
   const events = [];
   const pongs = [];
   let waiting = () => {};
   const client = new Client({
     url,
+    webTransport,
     name: "typescript",
     password: "the password",
     world: { schema: CLIENT_SCHEMA, types: WORLD },
@@ -102,7 +103,7 @@ export async function play(url, say) {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   check(Math.abs(own().place.position.x - start.x - 4) < 0.01, "nobody has put it back");
-  say("ready");
+  say(`ready over ${client.transport}`);
 
   await until("the loss of the base", () => happened("lost") > 0);
   client.call("base", client.controls, "ping", [1000]);
@@ -111,7 +112,8 @@ export async function play(url, say) {
   same(pongs.splice(0), [1000]);
   await ping(numbers(2000));
   same(happened("connected"), 1);
+  const { transport } = client;
   client.leave();
   same(events.at(-1), { kind: "ended", reason: { kind: "left" } });
-  say("done");
+  say(`done over ${transport}`);
 }

@@ -8,15 +8,17 @@ use std::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    time::{Duration, Instant, sleep, sleep_until},
+    time::{Duration, Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::task::TaskTracker;
 
 use super::{
-    connection::{self, Shared},
+    Serves,
+    connection::{self, HANDSHAKE_WITHIN, Shared},
     handshakes::{self, Handshakes, Host},
     registry::{Registry, count},
     web_socket::{self, Acceptor},
+    web_transport,
 };
 
 /// Minimum interval between two handshakes of a transport. One takes 0.45 ms of a core, so that a rush takes less than a quarter of
@@ -131,14 +133,34 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Clients by QUIC.
-pub(super) struct Quic(pub(super) quinn::Endpoint);
+/// Clients by QUIC: of our own protocol, and by WebTransport.
+pub(super) struct Quic {
+    pub(super) endpoint: quinn::Endpoint,
+    /// Without it, browsers are not served.
+    pub(super) web: Option<web_transport::Acceptor>,
+}
+
+/// A client that has completed its handshake.
+enum Met {
+    Plain(quinn::Connection),
+    Web(web_transport::Session),
+}
+
+impl Quic {
+    async fn shake_hands(&self, client: quinn::Incoming, serves: Serves) -> Option<Met> {
+        let connection = connection::shake_hands(client).await?;
+        match &self.web {
+            Some(web) if web_transport::is_web(&connection) => web.shake_hands(connection, serves).await.map(Met::Web),
+            _ => Some(Met::Plain(connection)),
+        }
+    }
+}
 
 impl Transport for Quic {
     type Client = quinn::Incoming;
 
     async fn next(&self) -> Option<quinn::Incoming> {
-        self.0.accept().await
+        self.endpoint.accept().await
     }
 
     fn address(client: &quinn::Incoming) -> IpAddr {
@@ -163,10 +185,18 @@ impl Transport for Quic {
     }
 
     async fn serve(&self, client: quinn::Incoming, slot: HandshakeSlot, shared: Shared) {
-        let connection = connection::shake_hands(client, &shared).await;
+        let met = timeout(HANDSHAKE_WITHIN, self.shake_hands(client, shared.serves)).await;
         drop(slot);
-        if let Some(connection) = connection {
-            connection::serve(connection, shared).await;
+        let counts = &shared.registry.counts;
+        match met.ok().flatten() {
+            Some(met) => {
+                count(&counts.accepted, 1);
+                match met {
+                    Met::Plain(connection) => connection::serve(connection, shared).await,
+                    Met::Web(session) => web_transport::serve(session, shared).await,
+                }
+            }
+            None => count(&counts.failed_handshakes, 1),
         }
     }
 }

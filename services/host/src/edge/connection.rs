@@ -52,22 +52,8 @@ enum Stage {
 }
 
 /// Completes the handshake.
-pub(super) async fn shake_hands(incoming: quinn::Incoming, shared: &Shared) -> Option<Connection> {
-    let counts = &shared.registry.counts;
-    let connecting = incoming.accept().ok();
-    let connection = match connecting {
-        Some(connecting) => timeout(HANDSHAKE_WITHIN, connecting).await.ok().and_then(Result::ok),
-        None => None,
-    };
-    count(
-        if connection.is_some() {
-            &counts.accepted
-        } else {
-            &counts.failed_handshakes
-        },
-        1,
-    );
-    connection
+pub(super) async fn shake_hands(incoming: quinn::Incoming) -> Option<Connection> {
+    incoming.accept().ok()?.await.ok()
 }
 
 /// Serves a connection until it ends. Its first event is `Opened`, its last `Closed`.
@@ -97,15 +83,28 @@ async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, sha
         Ok(Err(_)) => return CloseReason::Lost,
         Err(_) => return CloseReason::Silent,
     };
-    let intake = Intake::new(id, shared);
-    tokio::select! {
-        reason = write(connection, send, orders, shared) => reason,
-        reason = read(connection, receive, intake) => reason,
+    let take = |_: &Connection, intake: &mut Intake<'_>, bytes: &[u8]| intake.take_datagram(bytes);
+    let reading = read(connection, receive, Intake::new(id, shared), take);
+    let end = tokio::select! {
+        end = write(send, orders, shared) => end,
+        received = reading => match received {
+            Received::Refused(reason) => Some(reason),
+            Received::Ended => Some(CloseReason::Lost),
+        },
+    };
+    match end {
+        Some(reason) => reason,
+        // The registry has removed the connection after closing it.
+        None => {
+            connection.closed().await;
+            CloseReason::Lost
+        }
     }
 }
 
-/// Writes queued orders, in order.
-async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders, shared: &Shared) -> CloseReason {
+/// Writes queued orders, in order, until the connection is to be closed; returns the reason. `None` if the registry has
+/// removed the connection.
+pub(super) async fn write(mut send: SendStream, mut orders: Orders, shared: &Shared) -> Option<CloseReason> {
     let mut bytes = Vec::new();
     while let Some(order) = orders.next().await {
         match order {
@@ -116,7 +115,7 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
                         bytes = body.len(),
                         "a frame is larger than clients take; closing the connection"
                     );
-                    return CloseReason::TooLarge;
+                    return Some(CloseReason::TooLarge);
                 }
                 if send.write_all(&bytes).await.is_err() {
                     // The reader ends the connection, after what arrived before.
@@ -130,17 +129,32 @@ async fn write(connection: &Connection, mut send: SendStream, mut orders: Orders
                 if send.finish().is_ok() {
                     let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;
                 }
-                return reason;
+                return Some(reason);
             }
         }
     }
-    // The registry has removed the connection after closing it.
-    connection.closed().await;
-    CloseReason::Lost
+    None
 }
 
+/// How reading from a client ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    /// The client has violated a rule, or was lost.
+    Refused(CloseReason),
+    /// The client has finished its stream, after a whole frame.
+    Ended,
+}
+
+/// Takes a datagram.
+type TakeDatagram = fn(&Connection, &mut Intake<'_>, &[u8]) -> Result<(), CloseReason>;
+
 /// Reads frames and datagrams until the client closes.
-async fn read(connection: &Connection, mut receive: RecvStream, mut intake: Intake<'_>) -> CloseReason {
+pub(super) async fn read(
+    connection: &Connection,
+    mut receive: RecvStream,
+    mut intake: Intake<'_>,
+    take_datagram: TakeDatagram,
+) -> Received {
     let mut buffer = FrameBuffer::new(MAX_UPSTREAM_FRAME);
     let mut chunk = vec![0; READ_SIZE];
     let mut takes_datagrams = true;
@@ -152,11 +166,17 @@ async fn read(connection: &Connection, mut receive: RecvStream, mut intake: Inta
                     buffer.push(&chunk[..length]);
                     take_frames(&mut buffer, &mut intake).await
                 }
-                Ok(None) => take_end(connection, &buffer, &intake).await,
+                Ok(None) if buffer.is_empty() => {
+                    if intake.stage == Stage::Answer {
+                        connection.closed().await;
+                    }
+                    return Received::Ended;
+                }
+                Ok(None) => Err(CloseReason::Malformed),
                 Err(_) => Err(CloseReason::Lost),
             },
             datagram = connection.read_datagram(), if takes_datagrams => match datagram {
-                Ok(datagram) => intake.take_datagram(&datagram),
+                Ok(datagram) => take_datagram(connection, &mut intake, &datagram),
                 Err(_) => {
                     // The stream has the rest of what the client sent, and then the same error.
                     takes_datagrams = false;
@@ -166,7 +186,7 @@ async fn read(connection: &Connection, mut receive: RecvStream, mut intake: Inta
             () = tokio::time::sleep_until(first_frame_by), if intake.awaits_first() => Err(CloseReason::Silent),
         };
         if let Err(reason) = done {
-            return reason;
+            return Received::Refused(reason);
         }
     }
 }
@@ -179,17 +199,6 @@ async fn take_frames(buffer: &mut FrameBuffer, intake: &mut Intake<'_>) -> Resul
             Err(_) => return Err(CloseReason::TooLarge),
         }
     }
-}
-
-/// Handles the end of the client's side of the stream.
-async fn take_end(connection: &Connection, buffer: &FrameBuffer, intake: &Intake<'_>) -> Result<(), CloseReason> {
-    if !buffer.is_empty() {
-        return Err(CloseReason::Malformed);
-    }
-    if intake.stage == Stage::Answer {
-        connection.closed().await;
-    }
-    Err(CloseReason::Lost)
 }
 
 /// What a client sends, on any transport: decoded, limited in rate, and passed to the core.
@@ -213,6 +222,10 @@ impl<'a> Intake<'a> {
             stage,
             pace,
         }
+    }
+
+    pub(super) fn shared(&self) -> &'a Shared {
+        self.shared
     }
 
     /// Whether the client has not sent its first frame.

@@ -1,4 +1,8 @@
 //! The certificate that a process shows its clients.
+//!
+//! The development certificate of a data directory never changes, as clients are configured with its fingerprint.
+//! Browsers accept no such certificate, so over WebTransport they are shown others, which change: those of
+//! `web_certificates`.
 
 use std::{
     fs,
@@ -9,13 +13,20 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::SystemTime,
 };
 
 use annals_ids::Hash;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject};
+use rustls::{
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use super::web_certificates::WebCertificates;
 use crate::nats::{AccessProblem, check_validity};
 
 /// File of the development certificate and its key, in a process's data directory.
@@ -29,7 +40,8 @@ const PRIVATE: u32 = 0o600;
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
-    self_made: bool,
+    /// The data directory of a development certificate; `None` if an authority has signed it.
+    development: Option<PathBuf>,
 }
 
 /// Why there is no certificate.
@@ -71,6 +83,17 @@ pub enum IdentityError {
     /// The certificate could not be created.
     #[error("the development certificate could not be generated")]
     Made(#[from] rcgen::Error),
+    /// The key of a development certificate is another's.
+    #[error(
+        "{} holds a certificate with the key of another; remove it to generate a new development certificate",
+        path.display()
+    )]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: rustls::Error,
+    },
 }
 
 impl Identity {
@@ -88,9 +111,14 @@ impl Identity {
     pub fn development(directory: &Path) -> Result<Self, IdentityError> {
         let path = Self::development_file(directory);
         if !path.exists() {
-            make(directory, &path)?;
+            let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
+            create(directory, FILE, &(made.cert.pem() + &made.signing_key.serialize_pem()))?;
         }
-        Self::read(&path, &path, true)
+        let identity = Self::read(&path, &path, true)?;
+        Ok(Self {
+            development: Some(directory.to_owned()),
+            ..identity
+        })
     }
 
     /// A certificate chain that an authority signed, with its key, both in PEM form.
@@ -108,14 +136,13 @@ impl Identity {
     /// The fingerprint that clients must expect: of a certificate that no authority has signed.
     #[must_use]
     pub fn pinned(&self) -> Option<Hash> {
-        let leaf = self.chain.first().filter(|_| self.self_made)?;
+        let leaf = self.chain.first().filter(|_| self.development.is_some())?;
         Some(Hash(Sha256::digest(leaf).into()))
     }
 
     /// TLS configuration for one protocol with this certificate.
     pub(super) fn tls(&self, alpn: &[u8]) -> Result<rustls::ServerConfig, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_no_client_auth()
             .with_single_cert(self.chain.clone(), self.key.clone_key())?;
@@ -123,7 +150,27 @@ impl Identity {
         Ok(tls)
     }
 
-    fn read(chain_path: &Path, key_path: &Path, self_made: bool) -> Result<Self, IdentityError> {
+    /// The same for two protocols, of which browsers speak the second. They are shown this certificate if an authority
+    /// has signed it, else one that they accept by its hash.
+    pub(super) fn tls_with_web(&self, alpn: &[u8], web_alpn: &[u8]) -> Result<rustls::ServerConfig, TlsError> {
+        let mut tls = self.tls(alpn)?;
+        tls.alpn_protocols.push(web_alpn.to_vec());
+        if let Some(directory) = &self.development {
+            tls.cert_resolver = Arc::new(ByAlpn {
+                alpn: alpn.to_vec(),
+                own: Arc::new(self.certified_key()?),
+                web: WebCertificates::open(directory, SystemTime::now())?,
+            });
+        }
+        Ok(tls)
+    }
+
+    pub(super) fn certified_key(&self) -> Result<CertifiedKey, rustls::Error> {
+        CertifiedKey::from_der(self.chain.clone(), self.key.clone_key(), &provider())
+    }
+
+    /// Reads a certificate chain and its key. Errors are those of a development certificate if it is `self_made`.
+    pub(super) fn read(chain_path: &Path, key_path: &Path, self_made: bool) -> Result<Self, IdentityError> {
         let read = |path: &Path| {
             fs::read(path).map_err(|source| IdentityError::File {
                 path: path.into(),
@@ -148,17 +195,52 @@ impl Identity {
             })
             .map_err(malformed(chain_path, "certificate"))?;
         let key = PrivateKeyDer::from_pem_slice(&read(key_path)?).map_err(malformed(key_path, "private key"))?;
-        Ok(Self { chain, key, self_made })
+        Ok(Self {
+            chain,
+            key,
+            development: None,
+        })
     }
 }
 
-/// Creates a certificate and moves it to `path` atomically, unless another process has just done so.
-fn make(directory: &Path, path: &Path) -> Result<(), IdentityError> {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
-    let text = made.cert.pem() + &made.signing_key.serialize_pem();
+/// Why there is no TLS configuration for browsers.
+#[derive(Debug, Error)]
+pub(super) enum TlsError {
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+}
+
+/// Chooses between two certificates by what the client speaks.
+#[derive(Debug)]
+struct ByAlpn {
+    /// The protocol for which `own` is shown.
+    alpn: Vec<u8>,
+    own: Arc<CertifiedKey>,
+    web: WebCertificates,
+}
+
+impl ResolvesServerCert for ByAlpn {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let is_own = hello.alpn()?.any(|offered| offered == self.alpn);
+        Some(match is_own {
+            true => Arc::clone(&self.own),
+            false => self.web.at(SystemTime::now()),
+        })
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Creates a private file with this content in one step, unless another process has just created it.
+pub(super) fn create(directory: &Path, name: &str, content: &str) -> Result<(), IdentityError> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let draft_number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = directory.join(format!("{FILE}.{}.{draft_number}", std::process::id()));
+    let path = directory.join(name);
+    let draft = directory.join(format!("{name}.{}.{draft_number}", std::process::id()));
     let put = || {
         fs::create_dir_all(directory)?;
         // Left by a killed process that had the same id.
@@ -168,9 +250,9 @@ fn make(directory: &Path, path: &Path) -> Result<(), IdentityError> {
             .create_new(true)
             .mode(PRIVATE)
             .open(&draft)?;
-        file.write_all(text.as_bytes())?;
+        file.write_all(content.as_bytes())?;
         file.sync_all()?;
-        match fs::hard_link(&draft, path) {
+        match fs::hard_link(&draft, &path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }
@@ -178,8 +260,5 @@ fn make(directory: &Path, path: &Path) -> Result<(), IdentityError> {
     let result = put();
     // The draft is not needed any more, in either case.
     let _ = fs::remove_file(&draft);
-    result.map_err(|source| IdentityError::File {
-        path: path.into(),
-        source,
-    })
+    result.map_err(|source| IdentityError::File { path, source })
 }

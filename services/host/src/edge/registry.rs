@@ -13,7 +13,7 @@ use annals_wire::client::CloseReason;
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
-use super::{EdgeCommand, MAX_CONNECTIONS};
+use super::{EdgeCommand, MAX_CONNECTIONS, web_transport};
 
 /// Maximum frames queued for one client. At ten a second, how far a client may lag before it is closed.
 pub const MAX_QUEUED_FRAMES: usize = 1_024;
@@ -63,6 +63,8 @@ pub(super) struct Outbox {
 #[derive(Clone, Debug)]
 pub(super) enum Link {
     Quic(quinn::Connection),
+    /// A connection with one session, whose datagrams have a header.
+    WebTransport(quinn::Connection),
     /// The datagrams to write to a WebSocket.
     WebSocket(mpsc::Sender<Vec<u8>>),
 }
@@ -168,6 +170,7 @@ impl Registry {
                 // A datagram that cannot be sent now is not worth sending later.
                 match &outbox.link {
                     Link::Quic(connection) => drop(connection.send_datagram(Bytes::from(bytes))),
+                    Link::WebTransport(connection) => drop(connection.send_datagram(web_transport::datagram(&bytes))),
                     Link::WebSocket(datagrams) => drop(datagrams.try_send(bytes)),
                 }
             }

@@ -9,15 +9,7 @@
 //! ```
 //! A close has the code 4000 plus that of a [`CloseReason`].
 
-use std::{
-    fmt,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME};
 use bytes::Bytes;
@@ -46,26 +38,9 @@ use tokio_tungstenite::{
 use super::{
     Arrival, Serves,
     connection::{FIRST_FRAME_WITHIN, HANDSHAKE_WITHIN, Intake, LAST_READ_WITHIN, READ_SIZE, Shared, note, tell},
+    origins::OriginCheck,
     registry::{Link, Orders, WriteCommand, count},
 };
-
-/// The web pages that may connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WebOrigins {
-    Any,
-    /// Pages of these origins, `SCHEME://HOST` or `SCHEME://HOST:PORT`.
-    Only(Vec<String>),
-}
-
-impl fmt::Display for WebOrigins {
-    /// As in the settings.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Any => f.write_str("*"),
-            Self::Only(origins) => f.write_str(&origins.join(",")),
-        }
-    }
-}
 
 /// The first byte of a message.
 mod kind {
@@ -86,9 +61,6 @@ const LOST_AFTER: Duration = Duration::from_secs(30);
 /// Maximum datagrams that wait to be written; further ones are dropped.
 const WAITING_DATAGRAMS: usize = 16;
 
-/// Bytes of a refused origin in the log.
-const SHOWN_ORIGIN: usize = 128;
-
 /// The header that names the subprotocol.
 const SUBPROTOCOL: &str = "sec-websocket-protocol";
 
@@ -98,17 +70,14 @@ type Socket = WebSocketStream<TlsStream<TcpStream>>;
 #[derive(Clone)]
 pub(super) struct Acceptor {
     tls: TlsAcceptor,
-    origins: Arc<WebOrigins>,
-    /// Whether a refused origin was reported as a warning: one is enough, and anybody can cause more.
-    has_warned: Arc<AtomicBool>,
+    origins: OriginCheck,
 }
 
 impl Acceptor {
-    pub(super) fn new(tls: rustls::ServerConfig, origins: WebOrigins) -> Self {
+    pub(super) fn new(tls: rustls::ServerConfig, origins: OriginCheck) -> Self {
         Self {
             tls: TlsAcceptor::from(Arc::new(tls)),
-            origins: Arc::new(origins),
-            has_warned: Arc::default(),
+            origins,
         }
     }
 
@@ -135,10 +104,8 @@ impl Acceptor {
     /// Checks the origin and the subprotocol of a request.
     #[allow(clippy::result_large_err, reason = "the library's signature")]
     fn check(&self, request: &Request, mut response: Response, serves: Serves) -> Result<Response, ErrorResponse> {
-        if let Some(origin) = request.headers().get(ORIGIN)
-            && !self.admits(origin)
-        {
-            self.report_refused(origin);
+        let origin = request.headers().get(ORIGIN).map(HeaderValue::as_bytes);
+        if !self.origins.admits(origin) {
             return Err(refusal(
                 StatusCode::FORBIDDEN,
                 "pages of this origin may not connect; add it to the setting web_origins",
@@ -156,23 +123,6 @@ impl Acceptor {
         }
         response.headers_mut().insert(SUBPROTOCOL, served);
         Ok(response)
-    }
-
-    fn report_refused(&self, origin: &HeaderValue) {
-        let shown = &origin.as_bytes()[..origin.len().min(SHOWN_ORIGIN)];
-        let origin = String::from_utf8_lossy(shown);
-        if self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::debug!(%origin, "a web page of another origin was refused");
-        } else {
-            tracing::warn!(%origin, "a web page of another origin was refused; see web_origins in the settings");
-        }
-    }
-
-    fn admits(&self, origin: &HeaderValue) -> bool {
-        match &*self.origins {
-            WebOrigins::Any => true,
-            WebOrigins::Only(origins) => origins.iter().any(|known| known.as_bytes() == origin.as_bytes()),
-        }
     }
 }
 

@@ -7,6 +7,7 @@ mod last_frames;
 mod raw;
 mod realm;
 mod web_socket;
+mod web_transport;
 
 use annals_client::{Client, EndReason, Event, Trust, What, client_endpoint};
 use annals_def::{Edit, Value};

@@ -118,17 +118,33 @@ impl Play {
 struct Person {
     name: &'static str,
     browser: Browser,
+    transport: Transport,
+}
+
+/// What carries the connections of a person's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    WebTransport,
+    /// As in a browser without WebTransport.
+    WebSocket,
 }
 
 impl Person {
     /// Logs in, and waits for an avatar in the world.
-    async fn enter(play: &Play, name: &'static str) -> Self {
+    async fn enter(play: &Play, name: &'static str, transport: Transport) -> Self {
         let browser = Browser::start().await;
         browser.open(&play.page).await;
+        if transport == Transport::WebSocket {
+            browser.ask("window.WebTransport = undefined").await;
+        }
         browser.write("#name", name).await;
         browser.write("#password", "the password").await;
         browser.click("#enter button").await;
-        let person = Self { name, browser };
+        let person = Self {
+            name,
+            browser,
+            transport,
+        };
         person.until("parseInt(text('#own-hp')) > 0").await;
         person.until("text('#own-coins') !== '–'").await;
         person
@@ -244,18 +260,21 @@ impl Person {
         self.select("realm").await;
         let button = format!("document.querySelector('#kill-{name}')");
         self.until(&format!("{button} !== null && !{button}.disabled")).await;
+        let killed = self.ask("parseInt(text('#kills'))").await;
         self.click(&format!("#kill-{name}")).await;
-        self.until(&format!("{button}.disabled")).await;
+        self.until(&format!("parseInt(text('#kills')) === {killed} + 1")).await;
         self.until(&format!("!{button}.disabled")).await;
     }
 
-    /// Checks that nothing is lost, and that further calls are answered.
+    /// Checks that nothing is lost, that further calls are answered, and over what.
     async fn plays_on(&self) {
         let answered = self.ask("parseInt(text('#answered'))").await;
         self.until(&format!("parseInt(text('#answered')) > {answered} + 3"))
             .await;
         self.until("text('#unconfirmed') === '0'").await;
         assert_eq!(self.ask("text('#lost')").await, "0", "{}", self.name);
+        self.until(&format!("text('#transport') === '{:?}'", self.transport))
+            .await;
     }
 }
 
@@ -264,7 +283,8 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
     let Some(play) = Play::start().await else {
         return;
     };
-    let ann = Person::enter(&play, "Ann").await;
+    let ann = Person::enter(&play, "Ann", Transport::WebTransport).await;
+    ann.plays_on().await;
     ann.until("document.querySelectorAll('#seen li').length > 3").await;
     ann.fight().await;
     ann.trade().await;
@@ -274,7 +294,8 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
     ann.browser.look_in_both("play-receipt").await;
     ann.click("#close-receipt").await;
 
-    let bob = Person::enter(&play, "Bob").await;
+    let bob = Person::enter(&play, "Bob", Transport::WebSocket).await;
+    bob.plays_on().await;
     let before = bob.sees("Ann").await;
     ann.walk().await;
     within(TIMEOUT, "Ann to be seen elsewhere", async {

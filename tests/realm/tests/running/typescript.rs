@@ -1,13 +1,14 @@
-//! The TypeScript client in a live realm, over WebSocket, in Node and in a browser.
+//! The TypeScript client in a live realm: over WebSocket in Node, and over both transports in a browser.
 
 use std::{
     ffi::OsStr,
     fs,
     path::{Path, PathBuf},
     process::Stdio,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
+use annals_host::edge::web_certificate_hashes;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -158,12 +159,12 @@ async fn a_client_in_node_plays_on_when_its_base_is_killed() {
     let (mut playing, mut lines) = spawn(command.env("NODE_EXTRA_CA_CERTS", certificate));
     assert_eq!(
         next_line(&mut lines, "the client to be ready").await.as_deref(),
-        Some("ready")
+        Some("ready over WebSocket")
     );
     stage.kill_bases();
     assert_eq!(
         next_line(&mut lines, "the client to play on").await.as_deref(),
-        Some("done")
+        Some("done over WebSocket")
     );
     let status = within(TIMEOUT, "the end of the client", playing.wait()).await;
     assert!(status.expect("it has ended").success());
@@ -171,7 +172,22 @@ async fn a_client_in_node_plays_on_when_its_base_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_in_a_browser_plays_on_when_its_base_is_killed() {
+async fn a_client_in_a_browser_plays_on_by_web_socket() {
+    plays_on_in_a_browser("WebSocket", Certificates::AnyAccepted, |_| String::new()).await;
+}
+
+/// The certificate is accepted by its hash alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_in_a_browser_plays_on_by_web_transport() {
+    let hashes = |data: &Path| {
+        let hashes = web_certificate_hashes(data, SystemTime::now()).expect("certificates");
+        format!(",{},{}", hashes[0], hashes[1])
+    };
+    plays_on_in_a_browser("WebTransport", Certificates::Checked, hashes).await;
+}
+
+/// Plays the scenario in a browser. `hashes` is what the page's address names after the URL of the login service.
+async fn plays_on_in_a_browser(transport: &str, certificates: Certificates, hashes: impl Fn(&Path) -> String) {
     if !browser::is_installed() {
         return;
     }
@@ -182,8 +198,9 @@ async fn a_client_in_a_browser_plays_on_when_its_base_is_killed() {
     let mut command = Command::new("node");
     let (_server, mut lines) = spawn(command.arg(folder.join("serve.mjs")).arg(folder));
     let port = next_line(&mut lines, "the page to be served").await.expect("a port");
-    let browser = Browser::start_with(Certificates::AnyAccepted).await;
-    let page = format!("http://127.0.0.1:{port}/index.html#{}", stage.url());
+    let browser = Browser::start_with(certificates).await;
+    let hashes = hashes(&stage.realm.data());
+    let page = format!("http://127.0.0.1:{port}/index.html#{}{hashes}", stage.url());
     browser.open(&page).await;
     let shows = async |what: &str| {
         let shown = async {
@@ -198,9 +215,9 @@ async fn a_client_in_a_browser_plays_on_when_its_base_is_killed() {
         };
         within(TIMEOUT, what, shown).await;
     };
-    shows("ready").await;
+    shows(&format!("ready over {transport}")).await;
     stage.kill_bases();
-    shows("done").await;
+    shows(&format!("done over {transport}")).await;
     browser.stop().await;
     stage.end().await;
 }

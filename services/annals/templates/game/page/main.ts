@@ -1,8 +1,10 @@
 /** The page: the log-in, and then the garden. */
-import { Client, type Entity, type EntityId, type Event } from "./client/index.js";
+import { Client, type EntityId, type Event, type TypedEntity, Types } from "./client/index.js";
 import { Scene } from "./scene.js";
 import { Walker } from "./walker.js";
-import { type AvatarCellCalls, type AvatarHandlers, type AvatarView, CLIENT_SCHEMA, TypeId, WORLD } from "./world.js";
+import { CLIENT_SCHEMA, WORLD, type World } from "./world.js";
+
+type Avatar = TypedEntity<World["Avatar"]>;
 
 /** Maximum lines of the talk. */
 const MAX_LINES = 8;
@@ -24,6 +26,9 @@ const words = byId("words", HTMLInputElement);
 /** One player, from the log-in to the end of the session. */
 class Game {
   private readonly client: Client;
+  private readonly types = new Types<World>(WORLD);
+  private readonly avatars = this.types.of("Avatar");
+  private readonly bushes = this.types.of("Bush");
   private readonly scene: Scene;
   private readonly walker: Walker;
   private readonly ending = new AbortController();
@@ -34,10 +39,12 @@ class Game {
     private readonly name: string,
     password: string,
   ) {
+    this.avatars.onCall("onSay", (avatar, text) => this.said(avatar.get("name") ?? "somebody", text));
     this.client = new Client({
       // The server of this page passes both on to the realm.
       url: `ws://${location.host}/login`,
       resolve: ({ port }) => `ws://${location.host}/base/${port}`,
+      webTransport: false,
       name,
       password,
       world: { schema: CLIENT_SCHEMA, types: WORLD },
@@ -52,10 +59,9 @@ class Game {
   }
 
   /** The player's avatar, once it is in the garden. */
-  private get own(): Entity | undefined {
+  private get own(): Avatar | undefined {
     const { controls } = this.client;
-    const own = controls === undefined ? undefined : this.client.entity(controls);
-    return own?.type.id === TypeId.Avatar ? own : undefined;
+    return controls === undefined ? undefined : this.avatars.entity(this.client, controls);
   }
 
   private take(event: Event): void {
@@ -65,14 +71,8 @@ class Game {
       this.walker.put();
     } else if (event.kind === "controls") {
       this.walker.put();
-    } else if (event.kind === "shown" && event.shown.kind === "method") {
-      const entity = this.client.entity(event.entity);
-      const method = entity?.type.methods[event.shown.method]?.name;
-      // The names of all methods, so that a change of the definitions is noticed here.
-      const onSay: keyof AvatarHandlers = "onSay";
-      if (entity !== undefined && method === onSay) {
-        this.said(avatar(entity, "name") ?? "somebody", String(event.shown.args[0]));
-      }
+    } else {
+      this.types.dispatch(this.client, event);
     }
   }
 
@@ -88,23 +88,18 @@ class Game {
   }
 
   /** A new avatar has no name. */
-  private introduce(own: Entity): void {
+  private introduce(own: Avatar): void {
     if (own.place !== undefined && own.id !== this.introduced) {
       this.introduced = own.id;
-      this.call(own, "introduce", this.name);
+      own.cell.introduce(this.name);
     }
-  }
-
-  /** Calls the cell part of an avatar. */
-  private call<M extends keyof AvatarCellCalls>(to: Entity, method: M, ...args: Parameters<AvatarCellCalls[M]>): void {
-    this.client.call("cell", to.id, method, args);
   }
 
   private submit(event: SubmitEvent): void {
     event.preventDefault();
     const text = words.value.trim();
-    if (this.own !== undefined && text !== "") {
-      this.call(this.own, "say", text);
+    if (text !== "") {
+      this.own?.cell.say(text);
     }
     words.value = "";
     canvas.focus();
@@ -123,9 +118,10 @@ class Game {
     if (move !== undefined) {
       client.moveTo(move);
     }
-    this.scene.draw(seconds, client.entities(), own, this.walker.place);
-    const berries = own && avatar(own, "berries");
-    byId("own-name", HTMLElement).textContent = (own && avatar(own, "name")) ?? "";
+    const [avatars, bushes] = [this.avatars.entities(client), this.bushes.entities(client)];
+    this.scene.draw(seconds, { avatars, bushes }, own?.id, this.walker.place);
+    const berries = own?.get("berries");
+    byId("own-name", HTMLElement).textContent = own?.get("name") ?? "";
     byId("berries", HTMLElement).textContent = berries === undefined ? "" : `berries: ${berries}`;
     const state = byId("state", HTMLElement);
     state.hidden = client.isPlaying && own?.place !== undefined;
@@ -142,11 +138,6 @@ class Game {
     show(false);
     byId("why", HTMLElement).textContent = reason.kind === "left" ? "" : `The session has ended: ${reason.reason}.`;
   }
-}
-
-/** A property of an avatar. */
-function avatar<K extends keyof AvatarView>(entity: Entity, name: K): AvatarView[K] | undefined {
-  return entity.property(name) as AvatarView[K] | undefined;
 }
 
 /** Shows the garden, or the log-in. */

@@ -1,6 +1,6 @@
 /** Draws the garden from above, with the player in the middle. */
-import type { Entity, EntityId } from "./client/index.js";
-import { type AvatarView, type BushView, TypeId } from "./world.js";
+import type { EntityId, TypedEntity } from "./client/index.js";
+import type { World } from "./world.js";
 
 /** Metres from the middle to the nearer edge of the canvas. */
 const VIEW = 20;
@@ -14,6 +14,12 @@ const LEAP = 10;
 export interface Point {
   readonly x: number;
   readonly z: number;
+}
+
+/** All that is in view. */
+export interface InView {
+  readonly avatars: readonly TypedEntity<World["Avatar"]>[];
+  readonly bushes: readonly TypedEntity<World["Bush"]>[];
 }
 
 export class Scene {
@@ -37,7 +43,7 @@ export class Scene {
   }
 
   /** Draws all that is in view; `at` is where the player has walked, which is ahead of what the realm knows. */
-  draw(seconds: number, entities: readonly Entity[], own: Entity | undefined, at: Point | undefined): void {
+  draw(seconds: number, { avatars, bushes }: InView, own: EntityId | undefined, at: Point | undefined): void {
     const { canvas, context } = this;
     const ratio = devicePixelRatio;
     canvas.width = canvas.clientWidth * ratio;
@@ -45,24 +51,22 @@ export class Scene {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.middle = at ?? this.middle;
     this.ground();
+    const ids = new Set([...avatars, ...bushes].map(({ id }) => id));
     for (const id of this.drawn.keys()) {
-      if (!entities.some((entity) => entity.id === id)) {
+      if (!ids.has(id)) {
         this.drawn.delete(id);
       }
     }
-    // Bushes are behind avatars.
-    const ordered = [...entities].sort((one, other) => other.type.id - one.type.id);
-    for (const entity of ordered) {
-      const { place } = entity;
-      if (place === undefined) {
-        continue;
+    for (const bush of bushes) {
+      if (bush.place !== undefined) {
+        this.bush(this.follow(bush.id, bush.place.position, seconds), bush.get("ripe"));
       }
-      const isOwn = entity.id === own?.id;
-      const point = isOwn && at !== undefined ? at : this.follow(entity.id, place.position, seconds);
-      if (entity.type.id === TypeId.Bush) {
-        this.bush(point, entity.property("ripe") as BushView["ripe"] | undefined);
-      } else if (entity.type.id === TypeId.Avatar) {
-        this.avatar(point, (entity.property("name") as AvatarView["name"] | undefined) ?? "", isOwn);
+    }
+    for (const avatar of avatars) {
+      if (avatar.place !== undefined) {
+        const isOwn = avatar.id === own;
+        const point = isOwn && at !== undefined ? at : this.follow(avatar.id, avatar.place.position, seconds);
+        this.avatar(point, avatar.get("name") ?? "", isOwn);
       }
     }
   }

@@ -1,0 +1,177 @@
+import { Malformed, Writer } from "./bytes.js";
+import { type Connection, type Listener, type Patience, Silence } from "./connection.js";
+import { FrameBuffer } from "./frame_buffer.js";
+import { CLOSE_REASONS, type CloseReason } from "./frames.js";
+
+/** An echo request, and its answer. */
+const ECHO = Uint8Array.of(0);
+/** Milliseconds for a server that has finished its stream to close. */
+const CLOSE_WITHIN = 3_000;
+/** Milliseconds for a server to receive what was written before a close. */
+const LAST_WRITE_WITHIN = 2_000;
+
+/** What to connect to. */
+export interface WebTransportTarget {
+  readonly url: string;
+  /** SHA-256 of the certificates to accept; without any, they are checked as usual. */
+  readonly certificateHashes: readonly Uint8Array[];
+}
+
+/** A connection over WebTransport: one stream, and datagrams. */
+export class WebTransportConnection implements Connection {
+  readonly transport = "WebTransport";
+  private readonly session: WebTransport;
+  /** Why the session has ended, once it has. */
+  private readonly sessionEnd: Promise<CloseReason>;
+  private frames: WritableStreamDefaultWriter<Uint8Array> | undefined;
+  private datagrams: WritableStreamDefaultWriter<Uint8Array> | undefined;
+  private silence: Silence | undefined;
+
+  /** Throws if the target is none. */
+  constructor(
+    { url, certificateHashes }: WebTransportTarget,
+    private readonly patience: Patience,
+    private listener: Listener | undefined,
+  ) {
+    const pinned = certificateHashes.map((hash) => ({ algorithm: "sha-256", value: new Uint8Array(hash) }));
+    this.session = new WebTransport(url, {
+      requireUnreliable: true,
+      ...(pinned.length > 0 ? { serverCertificateHashes: pinned } : {}),
+    });
+    this.sessionEnd = this.session.closed.then(
+      ({ closeCode }) => CLOSE_REASONS[closeCode ?? 0] ?? "Lost",
+      () => "Lost",
+    );
+    void this.converse();
+  }
+
+  frame(body: Uint8Array): void {
+    send(this.frames, new Writer().blob(body).finish());
+  }
+
+  datagram(bytes: Uint8Array): void {
+    // Later movements replace one that would have to wait.
+    if ((this.datagrams?.desiredSize ?? 0) > 0) {
+      send(this.datagrams, bytes);
+    }
+  }
+
+  close(reason: CloseReason): void {
+    this.listener = undefined;
+    this.silence?.end();
+    const written = this.frames?.close().catch(() => {});
+    const end = () => endSession(this.session, reason);
+    if (written === undefined) {
+      end();
+    } else {
+      void Promise.race([written, sleep(LAST_WRITE_WITHIN)]).then(end);
+    }
+  }
+
+  private async converse(): Promise<void> {
+    const stream = await this.open();
+    if (stream !== undefined && this.listener !== undefined) {
+      this.silence = new Silence(this.patience, () => send(this.datagrams, ECHO), () => this.fail("Lost"));
+      this.listener.connected();
+      void this.readDatagrams();
+      await this.readFrames(stream.readable.getReader());
+    }
+    const reason = await Promise.race([this.sessionEnd, sleep(CLOSE_WITHIN)]);
+    this.silence?.end();
+    const { listener } = this;
+    this.listener = undefined;
+    if (reason === undefined) {
+      endSession(this.session, "Lost");
+    }
+    listener?.closed(reason ?? "Lost");
+  }
+
+  /** The stream; `undefined` if the session cannot be opened. */
+  private async open(): Promise<WebTransportBidirectionalStream | undefined> {
+    try {
+      await this.session.ready;
+      const stream: WebTransportBidirectionalStream = await this.session.createBidirectionalStream();
+      this.frames = stream.writable.getWriter();
+      this.datagrams = writableDatagrams(this.session.datagrams).getWriter();
+      return stream;
+    } catch {
+      return undefined;
+    }
+  }
+
+  private async readFrames(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    const buffer = new FrameBuffer();
+    for (let bytes = await received(reader); bytes !== undefined; bytes = await received(reader)) {
+      this.silence?.heard();
+      buffer.push(bytes);
+      for (let frame = nextFrame(buffer); frame !== undefined; frame = nextFrame(buffer)) {
+        if (frame === "malformed") {
+          return this.fail("Malformed");
+        }
+        this.listener?.frame(frame);
+      }
+    }
+  }
+
+  private async readDatagrams(): Promise<void> {
+    const reader: ReadableStreamDefaultReader<Uint8Array> = this.session.datagrams.readable.getReader();
+    for (let bytes = await received(reader); bytes !== undefined; bytes = await received(reader)) {
+      this.silence?.heard();
+      if (bytes.length !== ECHO.length || bytes[0] !== ECHO[0]) {
+        this.listener?.datagram(bytes);
+      }
+    }
+  }
+
+  /** Closes because of the server, which is a loss to the client. */
+  private fail(reason: CloseReason): void {
+    const { listener } = this;
+    this.close(reason);
+    listener?.closed("Lost");
+  }
+}
+
+/** The next frame of a buffer, if it is whole. */
+function nextFrame(buffer: FrameBuffer): Uint8Array | "malformed" | undefined {
+  try {
+    return buffer.next();
+  } catch (error) {
+    if (error instanceof Malformed) {
+      return "malformed";
+    }
+    throw error;
+  }
+}
+
+/** What is received next; `undefined` at the end, in whatever way that came. */
+async function received(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {
+  try {
+    return (await reader.read()).value;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Sends, unless the session has ended: its end is reported elsewhere. */
+function send(writer: WritableStreamDefaultWriter<Uint8Array> | undefined, bytes: Uint8Array): void {
+  writer?.write(bytes).catch(() => {});
+}
+
+/** The writable end of datagrams, for which browsers have two names. */
+function writableDatagrams(
+  datagrams: WebTransportDatagramDuplexStream & { createWritable?: () => WritableStream<Uint8Array> },
+): WritableStream<Uint8Array> {
+  return datagrams.createWritable?.() ?? datagrams.writable;
+}
+
+function endSession(session: WebTransport, reason: CloseReason): void {
+  try {
+    session.close({ closeCode: CLOSE_REASONS.indexOf(reason), reason });
+  } catch {
+    // It has ended.
+  }
+}
+
+function sleep(milliseconds: number): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(() => resolve(undefined), milliseconds));
+}

@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { afterEach, mock, test } from "node:test";
+import { generator, module } from "./support.js";
+
+const { FrameBuffer } = await module("frame_buffer");
+const { Malformed, Writer } = await module("bytes");
+const { Patience } = await module("connection");
+const { WebTransportConnection } = await module("web_transport");
+const { Choice, ChosenConnection } = await module("transports");
+
+/** A frame with this body. */
+const framed = (body) => new Writer().blob(Uint8Array.from(body)).finish();
+
+/** Lets promises go on. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A session that does what the test says. */
+class FakeSession {
+  static opened = [];
+
+  constructor(url, options) {
+    Object.assign(this, { url, options, written: [], datagramsSent: [], closedWith: undefined });
+    const promise = (name) => (this[name] = new Promise((resolve, reject) => (this[`_${name}`] = { resolve, reject })));
+    promise("ready");
+    promise("closed");
+    const writable = (into) => new WritableStream({ write: (bytes) => void into.push(bytes) });
+    const readable = (name) => new ReadableStream({ start: (controller) => (this[name] = controller) });
+    this.stream = { readable: readable("server"), writable: writable(this.written) };
+    this.datagrams = { readable: readable("serverDatagrams"), writable: writable(this.datagramsSent) };
+    FakeSession.opened.push(this);
+  }
+
+  async createBidirectionalStream() {
+    return this.stream;
+  }
+
+  close(info) {
+    this.closedWith ??= info;
+    this._closed.resolve(info);
+  }
+}
+
+class FakeSocket {
+  static OPEN = 1;
+  static opened = [];
+
+  constructor(url, protocol) {
+    Object.assign(this, { url, protocol, readyState: 0 });
+    FakeSocket.opened.push(this);
+  }
+
+  connect() {
+    this.readyState = FakeSocket.OPEN;
+    this.onopen();
+  }
+
+  send() {}
+
+  close() {}
+}
+
+const originals = { WebTransport: globalThis.WebTransport, WebSocket: globalThis.WebSocket };
+
+function fakes() {
+  FakeSession.opened = [];
+  FakeSocket.opened = [];
+  Object.assign(globalThis, { WebTransport: FakeSession, WebSocket: FakeSocket });
+}
+
+afterEach(() => {
+  mock.timers.reset();
+  Object.assign(globalThis, originals);
+});
+
+/** A listener that records what it is told. */
+function recorder() {
+  const told = [];
+  return {
+    told,
+    connected: () => told.push("connected"),
+    frame: (body) => told.push(["frame", ...body]),
+    datagram: (bytes) => told.push(["datagram", ...bytes]),
+    closed: (reason) => told.push(["closed", reason]),
+  };
+}
+
+/** A connection whose session is open. */
+async function open() {
+  fakes();
+  const listener = recorder();
+  const target = { url: "https://realm/annals-play.1", certificateHashes: [Uint8Array.of(1, 2)] };
+  const connection = new WebTransportConnection(target, new Patience(), listener);
+  const [session] = FakeSession.opened;
+  session._ready.resolve();
+  await settle();
+  assert.deepEqual(listener.told.splice(0), ["connected"]);
+  return { connection, session, listener };
+}
+
+test("frames are split as they arrive, in any pieces", () => {
+  const bodies = [[], [1], Array(300).fill(7), [2, 3], Array(200_000).fill(9)];
+  const bytes = new Uint8Array(bodies.flatMap((body) => [...framed(body)]));
+  const next = generator(5);
+  for (let round = 0; round < 20; round++) {
+    const buffer = new FrameBuffer();
+    const found = [];
+    for (let at = 0; at < bytes.length; ) {
+      const length = round === 0 ? bytes.length : 1 + next(round === 1 ? 3 : 70_000);
+      buffer.push(bytes.subarray(at, at + length));
+      at += length;
+      for (let frame = buffer.next(); frame !== undefined; frame = buffer.next()) {
+        found.push(frame);
+      }
+    }
+    assert.deepEqual(found.map((frame) => frame.length), bodies.map((body) => body.length));
+    assert.deepEqual(found.map((frame) => frame.at(-1)), bodies.map((body) => body.at(-1)));
+  }
+});
+
+test("lengths that are too large or not in their shortest form are refused, and nothing is allocated for them", () => {
+  for (const length of [[0xff, 0xff, 0xff, 0xff, 1], [0x81, 0x80, 0x80, 0x09], [0x81, 0], [0x80, 0]]) {
+    const buffer = new FrameBuffer();
+    buffer.push(Uint8Array.from(length));
+    assert.throws(() => buffer.next(), Malformed, `${length}`);
+  }
+  const buffer = new FrameBuffer();
+  buffer.push(Uint8Array.of(0x80, 0x80, 0x80, 0x08));
+  assert.equal(buffer.next(), undefined, "16 MiB are allowed");
+  assert.ok(buffer.bytes.length <= 64 << 10);
+});
+
+test("a session carries frames and datagrams, and echoes are its own", async () => {
+  const { connection, session, listener } = await open();
+  assert.deepEqual(session.options.serverCertificateHashes, [{ algorithm: "sha-256", value: Uint8Array.of(1, 2) }]);
+  assert.equal(connection.transport, "WebTransport");
+  session.server.enqueue(framed([5, 6]));
+  session.serverDatagrams.enqueue(Uint8Array.of(0));
+  session.serverDatagrams.enqueue(Uint8Array.of(1, 2));
+  connection.frame(Uint8Array.of(3));
+  connection.datagram(Uint8Array.of(4));
+  await settle();
+  assert.deepEqual(listener.told.toSorted(), [["datagram", 1, 2], ["frame", 5, 6]]);
+  assert.deepEqual(session.written, [Uint8Array.of(1, 3)]);
+  assert.deepEqual(session.datagramsSent, [Uint8Array.of(4)]);
+  connection.close("Finished");
+  await settle();
+  assert.equal(session.closedWith.closeCode, 0);
+  assert.deepEqual(listener.told.filter(([kind]) => kind === "closed"), [], "nothing more is told");
+});
+
+test("a close has its reason, and every other end is a loss", async () => {
+  const closed = async (end) => {
+    const { session, listener } = await open();
+    end(session);
+    await settle();
+    return listener.told;
+  };
+  const error = new Error("connection lost");
+  const fail = (session) => {
+    session.server.error(error);
+    session.serverDatagrams.error(error);
+  };
+  assert.deepEqual(await closed((session) => (fail(session), session._closed.resolve({ closeCode: 5 }))), [["closed", "Ended"]]);
+  assert.deepEqual(await closed((session) => (fail(session), session._closed.resolve({ closeCode: 99 }))), [["closed", "Lost"]]);
+  assert.deepEqual(await closed((session) => (fail(session), session._closed.reject(error))), [["closed", "Lost"]]);
+  assert.deepEqual(
+    await closed((session) => {
+      session.server.enqueue(framed([8]));
+      session.server.close();
+      session._closed.resolve({ closeCode: 3 });
+    }),
+    [["frame", 8], ["closed", "Moved"]],
+  );
+});
+
+test("any bytes of a server are read, or end the session", async () => {
+  const next = generator(9);
+  const noise = (most) => Uint8Array.from({ length: next(most) }, () => next(256));
+  for (let round = 0; round < 300; round++) {
+    const { session, listener } = await open();
+    for (let i = 0; i < 20 && session.closedWith === undefined; i++) {
+      session.server.enqueue(next(3) === 0 ? framed(noise(20)) : noise(40));
+      session.serverDatagrams.enqueue(noise(5));
+      await settle();
+    }
+    const ends = listener.told.filter(([kind]) => kind === "closed");
+    assert.ok(ends.length <= 1 && ends.every(([, reason]) => reason === "Lost"), `round ${round}`);
+    assert.ok(session.closedWith === undefined || ends.length === 1);
+    session.close({ closeCode: 0 });
+    session.server.error?.(new Error("over"));
+  }
+});
+
+test("a silent session is lost, after requests that were not answered", async () => {
+  mock.timers.enable({ apis: ["setInterval", "setTimeout", "Date"] });
+  const { session, listener } = await open();
+  for (let i = 0; i < 12; i++) {
+    mock.timers.tick(500);
+    await settle();
+  }
+  assert.ok(session.datagramsSent.length >= 3 && session.datagramsSent.every((sent) => sent.length === 1 && sent[0] === 0));
+  assert.deepEqual(listener.told, [["closed", "Lost"]]);
+});
+
+/** A connection whose transport is chosen. */
+function choose(choice, { hashes = async () => [] } = {}) {
+  const listener = recorder();
+  const route = {
+    protocol: "annals-play.1",
+    url: () => "wss://realm",
+    webTransport: async () => ({ url: "https://realm/annals-play.1", certificateHashes: await hashes() }),
+  };
+  return { connection: new ChosenConnection(route, new Patience(), choice, listener), listener };
+}
+
+test("WebTransport is used where it connects", async () => {
+  fakes();
+  const { connection, listener } = choose(new Choice());
+  await settle();
+  FakeSession.opened[0]._ready.resolve();
+  await settle();
+  assert.deepEqual([listener.told, connection.transport], [["connected"], "WebTransport"]);
+  assert.equal(FakeSocket.opened.length, 0);
+  connection.close("Finished");
+});
+
+test("a WebSocket takes the place of a session that fails, or takes too long, and stays for a while", async () => {
+  mock.timers.enable({ apis: ["setInterval", "setTimeout", "Date"] });
+  for (const way of ["fails", "is too slow", "has no hashes"]) {
+    fakes();
+    mock.method(console, "error", () => {});
+    const choice = new Choice();
+    const hashes = way === "has no hashes" ? () => Promise.reject(new Error("offline")) : undefined;
+    const { connection, listener } = choose(choice, { hashes });
+    await settle();
+    if (way === "fails") {
+      FakeSession.opened[0]._ready.reject(new Error("refused"));
+      FakeSession.opened[0]._closed.reject(new Error("refused"));
+    } else if (way === "is too slow") {
+      mock.timers.tick(1_500);
+    }
+    await settle();
+    assert.equal(FakeSocket.opened.length, 1, way);
+    FakeSocket.opened[0].connect();
+    // A session that is late changes nothing.
+    FakeSession.opened[0]?._ready.resolve();
+    await settle();
+    assert.deepEqual([listener.told, connection.transport], [["connected"], "WebSocket"], way);
+    const sessions = FakeSession.opened.length;
+    const next = choose(choice);
+    await settle();
+    assert.deepEqual([FakeSession.opened.length, FakeSocket.opened.length], [sessions, 2], way);
+    mock.timers.tick(300_000);
+    const later = choose(choice);
+    await settle();
+    assert.equal(FakeSession.opened.length, sessions + 1, "it is tried again");
+    [connection, next.connection, later.connection].forEach((one) => one.close("Finished"));
+  }
+});
+
+test("a platform without WebTransport, and a route without it, use a WebSocket", async () => {
+  fakes();
+  globalThis.WebTransport = undefined;
+  choose(new Choice()).connection.close("Finished");
+  assert.equal(FakeSocket.opened.length, 1);
+  globalThis.WebTransport = FakeSession;
+  const route = { protocol: "annals-play.1", url: () => "ws://realm", webTransport: undefined };
+  new ChosenConnection(route, new Patience(), new Choice(), recorder()).close("Finished");
+  assert.deepEqual([FakeSession.opened.length, FakeSocket.opened.length], [0, 2]);
+});
