@@ -12,6 +12,8 @@
 pub mod check;
 pub mod content;
 pub mod create;
+pub mod folded;
 pub mod manifest;
+mod merged;
 pub mod restore;
 pub mod target;

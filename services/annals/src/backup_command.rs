@@ -24,6 +24,7 @@ use thiserror::Error;
 use crate::backup::{
     check::check,
     create::{CreateError, create},
+    folded::wait_until_folded,
     manifest::{Manifest, ManifestError},
     restore::{RestoreFailed, Restored, Until, restore},
     target::{Target, TargetError},
@@ -75,7 +76,7 @@ enum Commands {
         /// Restore up to and including this batch, OWNER@BATCH
         #[arg(long, value_parser = position, conflicts_with = "leaves")]
         at: Option<LogPosition>,
-        /// Restore this number of leaves of the archive
+        /// Restore this number of leaves of the archive of a realm of one shard
         #[arg(long)]
         leaves: Option<u64>,
     },
@@ -168,7 +169,9 @@ impl Backup {
 
 async fn create_one(target: &Target, settings: Settings, kept: &KeptRealm) -> Result<(), BackupError> {
     let source = kept.stored(&settings).await?;
-    source.require_one_shard("annals backup create").await?;
+    if let Some(note) = wait_until_folded(&source).await? {
+        eprintln!("note: {note}");
+    }
     let realm = match kept.data {
         Some(_) => source.realm_name(&settings.realm).await?,
         None => settings.realm,
@@ -179,8 +182,8 @@ async fn create_one(target: &Target, settings: Settings, kept: &KeptRealm) -> Re
         stdout(),
         "backup {}: {} leaves in {} pieces of {} B; {} of them written ({} B), {} were there",
         manifest.name(),
-        manifest.leaves,
-        manifest.segments.len() + manifest.rows.len(),
+        manifest.leaves(),
+        manifest.pieces(),
         manifest.size(),
         created.written,
         created.bytes,
@@ -195,10 +198,10 @@ async fn list(target: &Target) -> Result<(), BackupError> {
             Ok(manifest) => writeln!(
                 stdout(),
                 "{name}  {} leaves up to @{}.{:03}  {} pieces of {} B",
-                manifest.leaves,
-                manifest.latest / 1_000,
-                manifest.latest % 1_000,
-                manifest.segments.len() + manifest.rows.len(),
+                manifest.leaves(),
+                manifest.latest() / 1_000,
+                manifest.latest() % 1_000,
+                manifest.pieces(),
                 manifest.size()
             )?,
             Err(ManifestError::Target(error)) => return Err(error.into()),

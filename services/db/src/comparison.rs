@@ -210,7 +210,7 @@ pub(crate) async fn read_known(store: &Store, shard: Shard, owner: OwnerId) -> R
             next_entity: counter(Counter::Entities).await?,
             next_checkout: counter(Counter::Checkouts).await?,
             closed: transaction.get(&director::closed_key()).await?.is_some(),
-            restored: is_restored(&transaction, owner, cursor).await?,
+            restored: is_restored(&transaction, (shard, owner), cursor).await?,
             cursor,
         })
     };
@@ -218,14 +218,18 @@ pub(crate) async fn read_known(store: &Store, shard: Shard, owner: OwnerId) -> R
 }
 
 /// Whether a log's newest archived batch came into the archive from a backup.
-async fn is_restored(transaction: &Transaction, owner: OwnerId, cursor: Cursor) -> Result<bool, StoreError> {
+async fn is_restored(
+    transaction: &Transaction,
+    (shard, owner): (Shard, OwnerId),
+    cursor: Cursor,
+) -> Result<bool, StoreError> {
     let page = transaction
         .get_range(&lineage::restorations(), 1, ScanOrder::Reverse)
         .await?;
     let last = page.rows.first().map(|(_, value)| Lineage::decode(value)).transpose()?;
     let place = transaction.get(&archive::place_key(owner, cursor.batch)).await?;
     let leaf: Option<LeafIndex> = place.map(|place| archive::decode_place(&place)).transpose()?;
-    Ok(last.is_some_and(|last| leaf.is_none_or(|leaf| leaf < last.leaf)))
+    Ok(last.is_some_and(|last| leaf.is_none_or(|leaf| leaf < last.leaf_of(shard))))
 }
 
 /// Whether a log has another history than its archive. The newest of its batches that the archive should have decides:

@@ -36,7 +36,27 @@ impl Cuts {
         self.take_calls(&batch.header, batch.calls.iter().copied())
     }
 
-    fn take_calls(&mut self, header: &Header, made: impl Iterator<Item = (Link, CallNumber)>) -> bool {
+    /// Whether all calls that a batch consumed were made, by batches before it or by itself.
+    pub(crate) fn has_made(&self, header: &Header, own: &[(Link, CallNumber)]) -> bool {
+        header.consumed.iter().all(|consumed| {
+            let link = Link {
+                from: consumed.from,
+                to: consumed.to,
+            };
+            self.is_made(link, consumed.number)
+                || matches!(consumed.from, Address::Client(_))
+                || own.contains(&(link, consumed.number))
+        })
+    }
+
+    fn is_made(&self, link: Link, number: CallNumber) -> bool {
+        let (generation, place) = split(number);
+        let made = self.made.get(&(link, generation));
+        made.is_some_and(|made| made.contains(place))
+    }
+
+    /// Like [`Self::take`], given the calls that the batch made.
+    pub(crate) fn take_calls(&mut self, header: &Header, made: impl Iterator<Item = (Link, CallNumber)>) -> bool {
         for (link, number) in made {
             let (generation, place) = split(number);
             self.made.entry((link, generation)).or_default().insert(place);
@@ -51,16 +71,23 @@ impl Cuts {
                 from: consumed.from,
                 to: consumed.to,
             };
-            let (generation, place) = split(consumed.number);
-            if !self
-                .made
-                .get(&(link, generation))
-                .is_some_and(|made| made.contains(place))
-            {
+            if !self.is_made(link, consumed.number) {
                 self.unmade.insert((link, consumed.number));
             }
         }
         self.unmade.is_empty()
+    }
+
+    /// Whether a call was consumed but made by no batch so far.
+    #[must_use]
+    pub fn is_open(&self, link: Link, number: CallNumber) -> bool {
+        self.unmade.contains(&(link, number))
+    }
+
+    /// Number of such calls.
+    #[must_use]
+    pub fn open_calls(&self) -> usize {
+        self.unmade.len()
     }
 
     /// Calls that were consumed but made by no batch so far.

@@ -10,16 +10,17 @@ mod attempt;
 mod crossing;
 pub(crate) mod effects;
 mod log;
+mod replaying;
 mod snapshot;
 mod upgrading;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
 use annals_event::{Batch, Malformed};
-use annals_ids::{BatchNumber, DatabaseId, Hash, LeafIndex, OwnerId, Shard, TypeId};
+use annals_ids::{BatchNumber, DatabaseId, Hash, OwnerId, Shard, TypeId};
 use annals_store::{
     Retry, Store, StoreError, Transaction,
     layout::{
@@ -38,6 +39,7 @@ pub(crate) use attempt::find_cell;
 pub use crossing::Round;
 pub(crate) use crossing::read_awaiting_all;
 use log::Log;
+pub use replaying::Replay;
 pub use upgrading::ChangeError;
 
 use crate::{
@@ -241,8 +243,8 @@ pub struct Folder {
     listed: bool,
     /// Whether to take over the realm's definitions when they change.
     follows_definitions: bool,
-    /// If an archive is folded again: the leaves at which the ledger changed.
-    changed: Option<BTreeSet<LeafIndex>>,
+    /// If an archive is folded again: what its leaves alone do not show.
+    replay: Option<Arc<Replay>>,
     /// Shards of owners, as far as they were looked up.
     shards: BTreeMap<OwnerId, Shard>,
     pending: VecDeque<Arc<ReceivedBatch>>,
@@ -282,7 +284,7 @@ impl Folder {
             logs: BTreeMap::new(),
             listed: false,
             follows_definitions: false,
-            changed: None,
+            replay: None,
             shards: BTreeMap::new(),
             pending: VecDeque::new(),
             pending_bytes: 0,
@@ -303,12 +305,11 @@ impl Folder {
         }
     }
 
-    /// Folds the archive of a realm of several shards again: nothing expires at leaves at which the ledger did not change
-    /// (rule T5).
+    /// Folds an archive again.
     #[must_use]
-    pub fn again(self, changed: BTreeSet<LeafIndex>) -> Self {
+    pub fn again(self, replay: Arc<Replay>) -> Self {
         Self {
-            changed: Some(changed),
+            replay: Some(replay),
             ..self
         }
     }

@@ -13,6 +13,7 @@ mod fold;
 mod holes;
 mod index;
 pub mod ledger;
+mod merging;
 pub mod migrating;
 mod migrations;
 pub mod personal;
@@ -29,14 +30,17 @@ mod stored;
 mod tiling;
 
 pub use cut::Cuts;
-pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing, Round};
+pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing, Replay, Round};
 pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
+pub use merging::{Activations, MergedLeaf, Merging};
 pub use migrations::{Migrations, present_schema, read_records, read_schema};
 pub use proving::{ProveError, Prover};
 pub use query::{Answer, Found, Query, QueryError, query};
 pub use recovery::{Recovered, RecoveryError, read_archived, read_cursor, read_position, recover};
-pub use restoring::{ClaimedStore, Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged};
+pub use restoring::{
+    ClaimedStore, Extent, RestoreError, Restoring, Row, check_horizon, horizon_of, read_unlogged, shards_of,
+};
 pub use retention::{
     Kind, Pace as RetentionPace, Progress as RetentionProgress, Retention, floors_of, read_floor, read_floor_batch,
     read_horizon,

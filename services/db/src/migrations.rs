@@ -74,6 +74,13 @@ impl Migrations {
         Ok(Self { steps })
     }
 
+    /// All definitions that were migrated from or to, numbered in their order.
+    pub(crate) fn generations(&self) -> BTreeMap<Hash, u32> {
+        let first = self.steps.first().map(|step| step.from);
+        let all = first.into_iter().chain(self.steps.iter().map(|step| step.to));
+        all.zip(0..).collect()
+    }
+
     /// The migrations that lead to the definitions with this fingerprint.
     #[must_use]
     pub fn upto(mut self, schema: Hash) -> Self {

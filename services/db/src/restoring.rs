@@ -34,17 +34,18 @@ use annals_store::{
 };
 use thiserror::Error;
 
-pub use rows::{Row, horizon_of, read_unlogged};
-pub(crate) use rows::{owners_of, read_rows, records, schemas, write_rows};
+pub use rows::{Row, horizon_of, read_unlogged, shards_of};
+pub(crate) use rows::{owners_of, passing, read_rows, records, schemas, write_rows};
 
 use crate::{
-    Alarm, FoldError, Folder, Migrations, RecoveryError, Sealer,
+    Alarm, FoldError, Folder, MergedLeaf, Migrations, RecoveryError, Replay, Round, Sealer,
+    merging::{Lives, alone_of, changes_of},
     migrating::{MigrateError, convert_all},
     recovery::recover,
     retention::read_parts,
 };
 pub(crate) use rows::{RAISE, RAISE_EPOCHS, RAISE_GENERATIONS, RAISE_OWNERS};
-use rows::{adapted, passing};
+use rows::{adapted, ended_of};
 
 /// Rows of an unfinished store that one transaction removes.
 const REMOVED_ROWS: usize = 10_000;
@@ -79,6 +80,12 @@ pub enum RestoreError {
         /// Leaf that was expected.
         expected: LeafIndex,
     },
+    /// A log has a gap.
+    #[error("the last activations of entities cannot be ended: a batch of shard {shard} is missing or void")]
+    Unanswered { shard: Shard },
+    /// The realm does not have the shard of a leaf.
+    #[error("the realm has no shard {shard}, and the backup has leaves of it")]
+    NoShard { shard: Shard },
     /// A batch was written under a schema that is missing.
     #[error("leaf {leaf} was written under schema {schema}, which the backup does not contain")]
     NoSchema {
@@ -92,10 +99,11 @@ pub enum RestoreError {
     /// The realm cannot be cut at this leaf.
     #[error(
         "leaf {leaves} is before the horizon: retention has deleted the cell events in the first {horizon} leaves of \
-         the archive (batches up to {wall} ms since 1970), so this backup can be restored to leaf {horizon} or later; \
+         the archive of shard {shard} (batches up to {wall} ms since 1970), so this backup can be restored to leaf {horizon} or later; \
          an earlier backup may reach further back"
     )]
     BeforeHorizon {
+        shard: Shard,
         /// Number of leaves requested.
         leaves: u64,
         /// Minimum number of leaves.
@@ -107,16 +115,18 @@ pub enum RestoreError {
     #[error("the events of leaf {leaf} were deleted, and no floor replaces them: the backup is damaged")]
     Deleted { leaf: LeafIndex },
     /// Not every leaf became part of the restored archive.
-    #[error("only {folded} of {leaves} leaves could be folded: a batch is missing or void")]
+    #[error("only {folded} of {leaves} leaves of shard {shard} could be folded: a batch is missing or void")]
     Short {
+        shard: Shard,
         /// Number of leaves restored.
         folded: u64,
         /// Number of leaves given.
         leaves: u64,
     },
     /// The restored archive has another root.
-    #[error("the restored archive has root {restored}, but the archive in the backup has {expected}")]
+    #[error("the restored archive of shard {shard} has root {restored}, but that in the backup has {expected}")]
     Root {
+        shard: Shard,
         /// Root of the restored archive.
         restored: Hash,
         /// Expected root.
@@ -130,13 +140,26 @@ pub enum RestoreError {
     Recovery(#[from] RecoveryError),
 }
 
-/// Extent of an archive at a cut: its number of leaves, and the last batch of each log among them.
+/// Extent of the archives at a cut: the number of leaves of each shard, and the last batch of each log among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Number of leaves.
-    pub leaves: u64,
+    pub leaves: BTreeMap<Shard, u64>,
     /// Last batch of each log.
     pub logs: BTreeMap<OwnerId, BatchNumber>,
+}
+
+impl Extent {
+    /// Number of leaves of a shard.
+    #[must_use]
+    pub fn of(&self, shard: Shard) -> u64 {
+        self.leaves.get(&shard).copied().unwrap_or_default()
+    }
+
+    /// Number of leaves of the first shard, by which the moments of a realm are recorded.
+    fn first(&self) -> u64 {
+        self.of(Shard(0))
+    }
 }
 
 /// A store that contains only the mark that it is unfinished: the target of a restore.
@@ -147,16 +170,26 @@ pub struct ClaimedStore {
 /// A restore in progress.
 pub struct Restoring {
     store: Store,
-    shard: Shard,
     schemas: BTreeMap<Hash, Arc<Schema>>,
-    /// Folder and sealer for batches of this schema.
-    folding: Option<(Hash, Folder, Sealer)>,
+    /// Schema of the batches that are folded.
+    folded: Option<Hash>,
+    shards: BTreeMap<Shard, RestoredShard>,
+    /// The shard, if any, with leaves that are not folded yet and whose folds write rows of all shards.
+    unfolded: Option<Shard>,
+    lives: Lives,
+    /// Owners whose events up to the horizon may have been deleted.
+    passing: BTreeSet<OwnerId>,
+}
+
+/// A shard that is being restored.
+struct RestoredShard {
+    shard: Shard,
     /// Tree over the leaves taken so far.
     tree: Frontier,
     /// Horizon up to which events may have been deleted.
     horizon: Option<Horizon>,
-    /// Owners whose events up to the horizon may have been deleted.
-    passing: BTreeSet<OwnerId>,
+    replay: Arc<Replay>,
+    folding: Option<(Folder, Sealer)>,
 }
 
 impl ClaimedStore {
@@ -171,120 +204,130 @@ impl ClaimedStore {
         Ok(Self { store })
     }
 
-    /// Writes the rows that cannot be derived from a log, adapted to an archive of this extent.
+    /// Writes the rows that cannot be derived from a log, adapted to archives of this extent.
     ///
     /// # Errors
     /// When the store cannot be written, a row cannot be read, or the realm cannot be cut there.
-    pub async fn begin(self, shard: Shard, rows: &[Row], extent: &Extent) -> Result<Restoring, RestoreError> {
-        let horizon = horizon_of(rows, shard)?;
-        check_horizon(horizon, extent.leaves)?;
+    pub async fn begin(self, rows: &[Row], extent: &Extent) -> Result<Restoring, RestoreError> {
+        let all = shards_of(rows)?;
+        for shard in all.clone() {
+            check_horizon(shard, horizon_of(rows, shard)?, extent.of(shard))?;
+        }
         write_rows(&self.store, &adapted(rows, extent)?).await?;
+        let mut shards = BTreeMap::new();
+        for shard in all {
+            shards.insert(shard, RestoredShard::begin(&self.store, rows, shard).await?);
+        }
         Ok(Restoring {
             store: self.store,
-            shard,
             schemas: schemas(rows)?,
-            folding: None,
-            tree: Frontier::new(),
-            horizon,
+            folded: None,
+            shards,
+            unfolded: None,
+            lives: Lives::default(),
             passing: passing(rows)?,
         })
     }
 }
 
 impl Restoring {
-    /// Adds the next leaf.
+    /// Adds the next leaf of a shard. In a realm of several shards, the leaves of all are added in an order of
+    /// [`crate::Merging`].
     ///
     /// # Errors
     /// When it is not the next one, or what came before it cannot be folded.
-    pub async fn take(&mut self, leaf: LeafIndex, archived: ArchivedBatch) -> Result<(), RestoreError> {
-        let expected = LeafIndex(self.tree.size());
+    pub async fn take(&mut self, shard: Shard, leaf: LeafIndex, archived: ArchivedBatch) -> Result<(), RestoreError> {
+        let held = self.shards.get(&shard).ok_or(RestoreError::NoShard { shard })?;
+        let expected = LeafIndex(held.tree.size());
         if leaf != expected {
             return Err(RestoreError::Order { found: leaf, expected });
         }
-        let batch = self.read(leaf, &archived)?;
-        let schema = batch.header.schema;
-        self.tree.push(batch.hash);
-        if self.folding.as_ref().is_none_or(|(held, ..)| *held != schema) {
-            self.fold().await?;
-            let known = self.schemas.get(&schema);
-            let known = known.ok_or(RestoreError::NoSchema { leaf, schema })?;
-            self.convert(known).await?;
-            let folder = Folder::begin(self.store.clone(), self.shard, Arc::clone(known)).await?;
+        let batch = held.read(leaf, &archived, &self.passing)?;
+        self.change_schema(leaf, batch.header.schema).await?;
+        if self.shards.len() > 1 {
+            self.fold_before(shard, &MergedLeaf::of(leaf, &batch)).await?;
+        }
+        let held = self.shards.get_mut(&shard).ok_or(RestoreError::NoShard { shard })?;
+        held.take(batch, archived).await
+    }
+
+    /// Folds batches of this schema from here on.
+    async fn change_schema(&mut self, leaf: LeafIndex, schema: Hash) -> Result<(), RestoreError> {
+        if self.folded == Some(schema) {
+            return Ok(());
+        }
+        self.fold_all().await?;
+        let known = self.schemas.get(&schema);
+        let known = known.ok_or(RestoreError::NoSchema { leaf, schema })?;
+        self.convert(known).await?;
+        for (shard, held) in &mut self.shards {
+            let folder = Folder::begin(self.store.clone(), *shard, Arc::clone(known)).await?;
+            let folder = folder.again(Arc::clone(&held.replay));
             let sealer = folder.sealer();
-            self.folding = Some((schema, folder, sealer));
+            held.folding = Some((folder, sealer));
         }
-        if let Some((_, folder, _)) = &mut self.folding {
-            folder.offer_read(batch.header.owner, batch, archived.stored().into_owned());
-            if folder.pending_bytes() >= FOLD_BYTES {
-                self.fold().await?;
+        self.folded = Some(schema);
+        Ok(())
+    }
+
+    /// Folds what has to be in the store before the fold of a leaf reads it.
+    async fn fold_before(&mut self, shard: Shard, next: &MergedLeaf) -> Result<(), RestoreError> {
+        let replay = self.shards.get(&shard).map(|held| &held.replay);
+        if !next.is_shared() && !replay.is_some_and(|replay| replay.is_shared(next.leaf())) {
+            return Ok(());
+        }
+        if let Some(before) = self.unfolded.replace(shard).filter(|before| *before != shard)
+            && let Some(before) = self.shards.get_mut(&before)
+        {
+            before.fold().await?;
+        }
+        // The former activation was over on all shards when this one began (rule T4).
+        for replaced in self.lives.pass(next) {
+            self.fold_all().await?;
+            for held in self.shards.values_mut() {
+                held.answer(&Round::parting(replaced)).await?;
             }
-        }
-        match self.horizon.filter(|horizon| horizon.leaf == leaf) {
-            Some(horizon) => self.reach(horizon).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Decodes a batch; without events if they were deleted.
-    fn read(&self, leaf: LeafIndex, archived: &ArchivedBatch) -> Result<Batch, RestoreError> {
-        let malformed = |source| RestoreError::Malformed { leaf, source };
-        let thinned = match archived {
-            ArchivedBatch::Whole(bytes) => return Batch::read(bytes).map_err(malformed),
-            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map_err(malformed)?,
-        };
-        let is_before = self.horizon.is_some_and(|horizon| leaf <= horizon.leaf);
-        if !is_before || !self.passing.contains(&thinned.header.owner) {
-            return Err(RestoreError::Deleted { leaf });
-        }
-        Ok(Batch {
-            header: thinned.header,
-            hash: thinned.hash,
-            events: Vec::new(),
-        })
-    }
-
-    /// Called when everything up to the horizon was added: adds the cell parts at the horizon to the database's rows.
-    async fn reach(&mut self, horizon: Horizon) -> Result<(), RestoreError> {
-        self.fold().await?;
-        let parts = read_parts(&self.store, self.shard, horizon).await?;
-        if let Some((_, folder, _)) = &mut self.folding {
-            judge(folder.take_in(&parts).await?)?;
         }
         Ok(())
     }
 
-    /// Completes the restore when all leaves were added. The root of the restored archive must be `root`, if one is
-    /// given. Ends what was in progress at the cut, and records the origin of the realm.
+    /// Answers what the folds of the shards have left for each other.
+    async fn answer_all(&mut self) -> Result<(), RestoreError> {
+        self.fold_all().await?;
+        for held in self.shards.values_mut() {
+            held.answer_all().await?;
+        }
+        Ok(())
+    }
+
+    /// Completes the restore when all leaves were added. The root of a shard's restored archive must be the one in
+    /// `roots`, if there is one. Ends what was in progress at the cut, and records the origin of the realm.
     ///
     /// # Errors
     /// When something is missing, or the store cannot be used.
     pub async fn finish(
         mut self,
-        root: Option<Hash>,
+        roots: &BTreeMap<Shard, Hash>,
         lineage: &Lineage,
     ) -> Result<BTreeMap<OwnerId, Hash>, RestoreError> {
-        self.fold().await?;
-        let shard = self.shard;
-        let tree = |transaction: Transaction| async move {
-            let value = transaction.get(&tree_key(shard)).await?;
-            Tree::decode(value.as_deref())
-        };
-        let folded = self.store.read(tree).await?;
-        if folded.size != self.tree.size() {
-            return Err(RestoreError::Short {
-                folded: folded.size,
-                leaves: self.tree.size(),
-            });
+        self.fold_all().await?;
+        if self.shards.len() > 1 {
+            self.answer_all().await?;
         }
-        let restored = Frontier::resume(folded.size, folded.peaks).unwrap_or_default().root();
-        let expected = root.unwrap_or_else(|| self.tree.root());
-        if restored != expected {
-            return Err(RestoreError::Root { restored, expected });
+        for (shard, held) in &self.shards {
+            held.check(&self.store, roots.get(shard).copied()).await?;
         }
         if let Some(present) = self.read_present().await? {
             self.convert(&present).await?;
         }
-        let (states, lives) = read_lives(&self.store, self.shard).await?;
+        let (mut states, mut lives) = (BTreeMap::new(), BTreeMap::new());
+        for shard in self.shards.keys() {
+            let (found, living) = read_lives(&self.store, *shard).await?;
+            states.extend(found);
+            for (database, life) in living {
+                note_life(&mut lives, database, life);
+            }
+        }
         set_checkouts(&self.store, &lives).await?;
         // From here on the store is a realm's.
         let end = |transaction: Transaction| async move {
@@ -301,14 +344,10 @@ impl Restoring {
         Ok(convert_all(&self.store, present, &migrations).await?)
     }
 
-    async fn fold(&mut self) -> Result<(), RestoreError> {
-        let Some((_, folder, sealer)) = &mut self.folding else {
-            return Ok(());
-        };
-        while folder.has_work() {
-            judge(folder.commit().await?.alarms)?;
+    async fn fold_all(&mut self) -> Result<(), RestoreError> {
+        for held in self.shards.values_mut() {
+            held.fold().await?;
         }
-        while sealer.seal_next().await?.is_some() {}
         Ok(())
     }
 
@@ -318,6 +357,121 @@ impl Restoring {
         let realm = self.store.read(read).await?;
         let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
         Ok(realm.and_then(|realm| self.schemas.get(&realm.schema).cloned()))
+    }
+}
+
+impl RestoredShard {
+    async fn begin(store: &Store, rows: &[Row], shard: Shard) -> Result<Self, RestoreError> {
+        let horizon = horizon_of(rows, shard)?;
+        let mut replay = Replay::default();
+        if shards_of(rows)?.count() > 1 {
+            let changes = changes_of(rows)?.into_iter().map(|(_, change)| change);
+            let at = changes.filter(|change| change.shard == shard).map(|change| change.leaf);
+            let alone = alone_of(rows)?.filter(|_| shard == Shard(0));
+            replay = Replay::of_shard(at.collect(), alone.map_or(0, |alone| alone.leaves));
+        }
+        if let Some(horizon) = horizon {
+            let parts = read_parts(store, shard, horizon).await?;
+            replay = replay.with_kept(parts, ended_of(rows, shard)?);
+        }
+        Ok(Self {
+            shard,
+            tree: Frontier::new(),
+            horizon,
+            replay: Arc::new(replay),
+            folding: None,
+        })
+    }
+
+    /// Decodes a batch; without events if they were deleted.
+    fn read(
+        &self,
+        leaf: LeafIndex,
+        archived: &ArchivedBatch,
+        passing: &BTreeSet<OwnerId>,
+    ) -> Result<Batch, RestoreError> {
+        let malformed = |source| RestoreError::Malformed { leaf, source };
+        let thinned = match archived {
+            ArchivedBatch::Whole(bytes) => return Batch::read(bytes).map_err(malformed),
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map_err(malformed)?,
+        };
+        let is_before = self.horizon.is_some_and(|horizon| leaf <= horizon.leaf);
+        if !is_before || !passing.contains(&thinned.header.owner) {
+            return Err(RestoreError::Deleted { leaf });
+        }
+        Ok(Batch {
+            header: thinned.header,
+            hash: thinned.hash,
+            events: Vec::new(),
+        })
+    }
+
+    async fn take(&mut self, batch: Batch, archived: ArchivedBatch) -> Result<(), RestoreError> {
+        self.tree.push(batch.hash);
+        if let Some((folder, _)) = &mut self.folding {
+            folder.offer_read(batch.header.owner, batch, archived.stored().into_owned());
+            if folder.pending_bytes() >= FOLD_BYTES {
+                self.fold().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn fold(&mut self) -> Result<(), RestoreError> {
+        let Some((folder, sealer)) = &mut self.folding else {
+            return Ok(());
+        };
+        while folder.has_work() {
+            judge(folder.commit().await?.alarms)?;
+        }
+        while sealer.seal_next().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Answers what the folds of other shards have left, once all are folded.
+    async fn answer_all(&mut self) -> Result<(), RestoreError> {
+        while let Some((folder, _)) = &self.folding
+            && let Some(round) = folder.begin_round().await?
+        {
+            self.answer(&round).await?;
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, round: &Round) -> Result<(), RestoreError> {
+        if let Some((folder, _)) = &mut self.folding
+            && !folder.end_round(round).await?
+        {
+            return Err(RestoreError::Unanswered { shard: self.shard });
+        }
+        // Alarms.
+        self.fold().await
+    }
+
+    /// Checks the archive that was folded.
+    async fn check(&self, store: &Store, root: Option<Hash>) -> Result<(), RestoreError> {
+        let shard = self.shard;
+        let tree = |transaction: Transaction| async move {
+            let value = transaction.get(&tree_key(shard)).await?;
+            Tree::decode(value.as_deref())
+        };
+        let folded = store.read(tree).await?;
+        if folded.size != self.tree.size() {
+            return Err(RestoreError::Short {
+                shard,
+                folded: folded.size,
+                leaves: self.tree.size(),
+            });
+        }
+        let restored = Frontier::resume(folded.size, folded.peaks).unwrap_or_default().root();
+        match root.unwrap_or_else(|| self.tree.root()) {
+            expected if restored != expected => Err(RestoreError::Root {
+                shard,
+                restored,
+                expected,
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -342,10 +496,7 @@ pub(crate) async fn read_lives(
                 owner,
                 number: base.checkout,
             };
-            let held: &mut Checkout = lives.entry(base.database).or_insert(life);
-            if held.number < life.number {
-                *held = life;
-            }
+            note_life(&mut lives, base.database, life);
         }
     }
     // Activations that have ended and wait for the end of their cell part (rule F18) are not replaced meanwhile.
@@ -358,6 +509,14 @@ pub(crate) async fn read_lives(
         lives.entry(database).or_insert(life);
     }
     Ok((states, lives))
+}
+
+/// Of several activations of a stored entity the newest counts.
+fn note_life(lives: &mut BTreeMap<DatabaseId, Checkout>, database: DatabaseId, life: Checkout) {
+    let held = lives.entry(database).or_insert(life);
+    if held.number < life.number {
+        *held = life;
+    }
 }
 
 /// Checks each stored entity out to its present activation, and to no other.
@@ -386,13 +545,14 @@ fn judge(alarms: Vec<Alarm>) -> Result<(), RestoreError> {
     Ok(())
 }
 
-/// Checks that a realm with such a horizon can be restored to this number of leaves.
+/// Checks that a realm with such a horizon of a shard can be restored to this number of leaves.
 ///
 /// # Errors
 /// When it cannot.
-pub fn check_horizon(horizon: Option<Horizon>, leaves: u64) -> Result<(), RestoreError> {
+pub fn check_horizon(shard: Shard, horizon: Option<Horizon>, leaves: u64) -> Result<(), RestoreError> {
     match horizon {
         Some(Horizon { leaf, wall, .. }) if leaves <= leaf.0 => Err(RestoreError::BeforeHorizon {
+            shard,
             leaves,
             horizon: leaf.0 + 1,
             wall,

@@ -25,7 +25,7 @@ use annals_store::{
 
 pub(crate) use floor::read_retained;
 pub use floor::{floors_of, read_floor, read_floor_batch, read_horizon};
-pub(crate) use parts::{Part, read_parts};
+pub(crate) use parts::{Part, ended_cell, read_parts};
 
 use crate::fold::{FoldError, check_lease};
 use advance::Advance;

@@ -561,7 +561,7 @@ fn check_calls(seed: u64, plan: &annals_def::Plan, old: &Image, new: &Image) {
 
 /// Checks that the realm's backup gives the same rows: at its end, and as it was before the migration.
 fn check_restored(seed: u64, store: &Store, pair: &Pair) {
-    let rows = immediate(read_unlogged(store, SHARD)).expect("readable");
+    let rows = immediate(read_unlogged(store)).expect("readable");
     let mut leaves: BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)> = BTreeMap::new();
     for owner in immediate(annals_director::read_owners(store))
         .expect("readable")
@@ -581,24 +581,25 @@ fn check_restored(seed: u64, store: &Store, pair: &Pair) {
             .clone()
             .map(|(_, (owner, bytes))| (*owner, Batch::read(bytes.header()).expect("a batch").header.number));
         let extent = Extent {
-            leaves: upto,
+            leaves: BTreeMap::from([(SHARD, upto)]),
             logs: logs.collect(),
         };
         let restored = MemoryStore::new().store();
         immediate(async {
             let claimed = ClaimedStore::claim(restored.clone(), "old-5").await?;
-            let mut restoring = claimed.begin(SHARD, &rows, &extent).await?;
+            let mut restoring = claimed.begin(&rows, &extent).await?;
             for (leaf, (_, bytes)) in taken {
-                restoring.take(*leaf, bytes.clone()).await?;
+                restoring.take(SHARD, *leaf, bytes.clone()).await?;
             }
             let lineage = Lineage {
                 leaf: LeafIndex(upto),
+                others: Vec::new(),
                 restored: WallTime(5),
                 from: "old".into(),
                 to: "new".into(),
                 backup: "old-5".into(),
             };
-            restoring.finish(None, &lineage).await
+            restoring.finish(&BTreeMap::new(), &lineage).await
         })
         .unwrap_or_else(|error| {
             panic!(

@@ -41,7 +41,7 @@ pub use definitions::{Change, Definitions};
 
 use crate::{
     comparing::{self, CompareError},
-    config::{Age, Config, FoldedShards},
+    config::{Config, FoldedShards},
     director::course_ended,
     health::{DiscoveryError, Health, Readiness},
     log::{History, Logs},
@@ -92,12 +92,6 @@ pub enum DbError {
         /// Number of the realm's shards.
         count: u16,
     },
-    /// Old events of cells are deleted in realms of one shard only.
-    #[error(
-        "the realm has {0} shards, and keep_cell_events is set: old events of cells are deleted in realms of one shard \
-         only; set keep_cell_events = \"forever\""
-    )]
-    Retention(u16),
     /// The adoption of a log has not finished.
     #[error(
         "the realm does not start: {} began to adopt its log ({:?}) and did not complete it; run `annals realm \
@@ -215,7 +209,6 @@ fn folded_of(all: &BTreeMap<Shard, History>, fold: &FoldedShards) -> BTreeMap<Sh
 fn check_settings(config: &Config, count: u16) -> Result<(), DbError> {
     match config.fold.highest() {
         Some(shard) if shard.0 >= count => Err(DbError::NoSuchShard { shard, count }),
-        _ if count > 1 && config.keep_cell_events != Age::Forever => Err(DbError::Retention(count)),
         _ => Ok(()),
     }
 }

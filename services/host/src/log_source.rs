@@ -196,6 +196,9 @@ pub enum SourceError {
     /// The stream does not answer.
     #[error("the realm's log cannot be read")]
     Stream(#[from] StreamError),
+    /// A log of the stream does not answer.
+    #[error("the realm's log cannot be read")]
+    Log(#[from] ReadError),
     /// The server has no log of that realm.
     #[error("the nats-server on {nats} has no log of a realm {realm}: name the realm with --realm")]
     NoLog {

@@ -4,23 +4,27 @@
 use std::{collections::BTreeMap, fmt};
 
 use annals_db::{Cuts, Kind, Migrations, floors_of};
-use annals_event::{Batch, OwnerState, Thinned};
-use annals_host::process::FIRST_SHARD;
-use annals_ids::{Hash, LogPosition, OwnerId, OwnerKind};
+use annals_event::{Batch, Link, OwnerState, Thinned};
+use annals_ids::{CallNumber, Hash, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
 use annals_proof::Frontier;
 use annals_store::{
     ArchivedBatch,
     layout::owners::{self, OwnerRecord},
+    segment::Leaf,
 };
 
 use super::{
-    content::{self, ContentError},
+    content::{self, ContentError, Leaves},
     manifest::Manifest,
     target::{Target, TargetError},
 };
 
 /// Maximum findings that are reported individually. The rest are counted.
 const MAX_NAMED: usize = 100;
+
+/// Age at the end of a backup of several shards up to which the batch that made a consumed call may be missing, in ms: its
+/// shard had not archived it yet.
+const OPEN_AT_END: u64 = 60_000;
 
 /// The result of checking a backup.
 #[derive(Debug, Default)]
@@ -73,37 +77,35 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
         rows,
         states: BTreeMap::new(),
         cuts: Cuts::default(),
-        tree: Frontier::new(),
+        open: BTreeMap::new(),
+        shards: BTreeMap::new(),
     };
-    let mut next = 0;
-    let mut whole = true;
-    for piece in &manifest.segments {
-        let leaves = match content::read_next(target, manifest, piece, next).await {
-            Ok(leaves) => leaves,
-            Err(ContentError::Target(error)) => return Err(error),
-            Err(error) => {
-                report.find(error.to_string());
-                whole = false;
-                next = next.max(piece.last + 1);
-                continue;
-            }
-        };
-        report.pieces += 1;
-        report.bytes += piece.size;
-        for leaf in &leaves {
-            replay.take(&leaf.archived, whole, &mut report);
+    let mut archives = BTreeMap::new();
+    let mut next = BTreeMap::new();
+    for (shard, archive) in manifest.archives() {
+        replay.shards.insert(shard, Shown::default());
+        let mut leaves = Leaves::new(target, archive);
+        next.extend(read_next(&mut leaves, shard, &mut replay, &mut report).await?);
+        archives.insert(shard, leaves);
+    }
+    // In the order in which they were closed, so that few calls are open at a time.
+    while let Some(shard) = next
+        .iter()
+        .min_by_key(|(shard, leaf)| (leaf.wall, **shard))
+        .map(|(shard, _)| *shard)
+    {
+        if let Some(leaf) = next.remove(&shard) {
+            replay.take(shard, &leaf, &mut report);
         }
-        next = next.max(piece.last + 1);
+        if let Some(leaves) = archives.get_mut(&shard) {
+            next.extend(read_next(leaves, shard, &mut replay, &mut report).await?);
+        }
     }
-    if next < manifest.leaves {
-        report.find(format!(
-            "{} lists no segment with leaf {next}, and says that there are {} leaves",
-            manifest.path(),
-            manifest.leaves
-        ));
-    } else if whole {
-        replay.finish(manifest, &mut report);
+    for leaves in archives.values() {
+        report.pieces += leaves.used().0;
+        report.bytes += leaves.used().1;
     }
+    replay.finish(manifest, &mut report);
     let states = replay
         .states
         .into_iter()
@@ -117,9 +119,31 @@ pub async fn check(target: &Target, manifest: &Manifest) -> Result<Checked, Targ
     Ok(report)
 }
 
+/// Reads the next leaf of a shard, after the pieces that cannot be used, which are reported.
+async fn read_next(
+    leaves: &mut Leaves<'_>,
+    shard: Shard,
+    replay: &mut Replay,
+    report: &mut Checked,
+) -> Result<Option<(Shard, Leaf)>, TargetError> {
+    loop {
+        match leaves.next().await {
+            Ok(leaf) => return Ok(leaf.map(|leaf| (shard, leaf))),
+            Err(ContentError::Target(error)) => return Err(error),
+            Err(error) => {
+                report.find(error.to_string());
+                if let Some(shown) = replay.shards.get_mut(&shard) {
+                    shown.is_torn = true;
+                }
+            }
+        }
+    }
+}
+
 /// What the rows of a backup contain about its logs.
 struct Rows {
-    kinds: BTreeMap<OwnerId, OwnerKind>,
+    /// Kind and shard of each owner.
+    owners: BTreeMap<OwnerId, OwnerRecord>,
     migrations: Migrations,
     /// The states at the retention horizon.
     floors: BTreeMap<OwnerId, OwnerState>,
@@ -148,25 +172,24 @@ async fn check_rows(target: &Target, manifest: &Manifest, report: &mut Checked) 
         }
     };
     let all = owners::owners();
-    let mut kinds = BTreeMap::new();
+    let mut found = BTreeMap::new();
     for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
         match (owners::owner_of(key), OwnerRecord::decode(value)) {
-            (Ok(owner), Ok(record)) if record.shard == FIRST_SHARD => {
-                kinds.insert(owner, record.kind);
+            (Ok(owner), Ok(record)) => {
+                found.insert(owner, record);
             }
-            (Ok(_), Ok(_)) => {}
             (Err(error), _) | (_, Err(error)) => report.find(format!("the rows of {}: {error}", manifest.path())),
         }
     }
-    let floors = match floors_of(&rows, FIRST_SHARD).await {
-        Ok(floors) => floors,
-        Err(error) => {
-            report.find(format!("the floors of {}: {error}", manifest.path()));
-            BTreeMap::new()
+    let mut floors = BTreeMap::new();
+    for (shard, _) in manifest.archives() {
+        match floors_of(&rows, shard).await {
+            Ok(of_shard) => floors.extend(of_shard),
+            Err(error) => report.find(format!("the floors of {}: {error}", manifest.path())),
         }
-    };
+    }
     Ok(Rows {
-        kinds,
+        owners: found,
         migrations,
         floors,
     })
@@ -178,25 +201,35 @@ struct Replay {
     /// `None` once a finding prevents further replay.
     states: BTreeMap<OwnerId, Option<OwnerState>>,
     cuts: Cuts,
+    /// When batches that consumed calls which no batch has made so far were closed.
+    open: BTreeMap<(Link, CallNumber), WallTime>,
+    shards: BTreeMap<Shard, Shown>,
+}
+
+/// What is known of a shard's archive.
+#[derive(Default)]
+struct Shown {
     tree: Frontier,
+    /// Whether an earlier piece is missing.
+    is_torn: bool,
 }
 
 impl Replay {
-    /// `whole` is false if an earlier piece is missing.
-    fn take(&mut self, archived: &ArchivedBatch, whole: bool, report: &mut Checked) {
-        let leaf = self.tree.size();
-        let read = match archived {
+    fn take(&mut self, shard: Shard, next: &Leaf, report: &mut Checked) {
+        let shown = self.shards.entry(shard).or_default();
+        let (leaf, whole) = (shown.tree.size(), !shown.is_torn);
+        let read = match &next.archived {
             ArchivedBatch::Whole(bytes) => Batch::read(bytes).map(|batch| (batch.hash, Ok(batch))),
             ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(|thinned| (thinned.hash, Err(thinned))),
         };
         let batch = match read {
             Ok((hash, batch)) => {
-                self.tree.push(hash);
+                shown.tree.push(hash);
                 batch
             }
             Err(error) => {
-                self.tree.push(Hash::ZERO);
-                return report.find(format!("leaf {leaf} is not a batch: {error}"));
+                shown.tree.push(Hash::ZERO);
+                return report.find(format!("leaf {leaf} of shard {shard} is not a batch: {error}"));
             }
         };
         report.leaves += 1;
@@ -205,39 +238,60 @@ impl Replay {
             Err(thinned) => &thinned.header,
         };
         let owner = header.owner;
-        let Some(kind) = self.rows.kinds.get(&owner) else {
+        let record = self.rows.owners.get(&owner).filter(|record| record.shard == shard);
+        let Some(kind) = record.map(|record| record.kind) else {
             return report.find(format!(
-                "leaf {leaf} is of owner {owner}, for which the backup has no row"
+                "leaf {leaf} of shard {shard} is of owner {owner}, for which the backup has no row"
             ));
         };
         match &batch {
             Ok(batch) => self.cuts.take(batch),
             Err(thinned) => self.cuts.take_thinned(thinned),
         };
-        let floor = self
-            .rows
-            .floors
-            .get(&owner)
-            .filter(|_| Kind::of(*kind) == Kind::Passing);
+        for consumed in &header.consumed {
+            let link = Link {
+                from: consumed.from,
+                to: consumed.to,
+            };
+            if self.cuts.is_open(link, consumed.number) {
+                self.open.insert((link, consumed.number), header.wall);
+            }
+        }
+        if self.open.len() > 2 * self.cuts.open_calls() {
+            self.open.retain(|(link, number), _| self.cuts.is_open(*link, *number));
+        }
+        let floor = self.rows.floors.get(&owner).filter(|_| Kind::of(kind) == Kind::Passing);
         // Batches below the floor were deleted by retention, or will be.
         if let Some(floor) = floor.filter(|floor| header.number <= floor.tail.batch) {
             let tail = batch.map_or_else(|thinned| thinned.tail(), |batch| batch.tail());
             if tail.batch == floor.tail.batch && tail != floor.tail && whole {
-                report.find(format!("the floor of owner {owner} does not match leaf {leaf}"));
+                report.find(format!(
+                    "the floor of owner {owner} does not match leaf {leaf} of shard {shard}"
+                ));
             }
             self.states.insert(owner, Some(floor.clone()));
             return;
         }
         match batch {
-            Ok(batch) => self.replay((owner, *kind), &batch, whole, report),
+            Ok(batch) => self.replay(
+                (owner, kind),
+                (&batch, &format!("leaf {leaf} of shard {shard}")),
+                whole,
+                report,
+            ),
             Err(_) => report.find(format!(
-                "the events of leaf {leaf} are missing, and no floor replaces them"
+                "the events of leaf {leaf} of shard {shard} are missing, and no floor replaces them"
             )),
         }
     }
 
-    fn replay(&mut self, (owner, kind): (OwnerId, OwnerKind), batch: &Batch, whole: bool, report: &mut Checked) {
-        let leaf = self.tree.size() - 1;
+    fn replay(
+        &mut self,
+        (owner, kind): (OwnerId, OwnerKind),
+        (batch, leaf): (&Batch, &str),
+        whole: bool,
+        report: &mut Checked,
+    ) {
         let state = self
             .states
             .entry(owner)
@@ -248,9 +302,7 @@ impl Replay {
                 report.events += batch.events.len() as u64;
                 let floor = self.rows.floors.get(&owner).filter(|floor| floor.tail == held.tail);
                 if floor.is_some_and(|floor| floor.hash() != held.hash()) {
-                    report.find(format!(
-                        "the floor of owner {owner} differs from its state at leaf {leaf}"
-                    ));
+                    report.find(format!("the floor of owner {owner} differs from its state at {leaf}"));
                 }
             }
             Err(error) => {
@@ -259,7 +311,7 @@ impl Replay {
                 if whole {
                     let number = batch.header.number;
                     report.find(format!(
-                        "batch {number} of owner {owner} (leaf {leaf}) does not replay: {error}"
+                        "batch {number} of owner {owner} ({leaf}) does not replay: {error}"
                     ));
                 }
             }
@@ -267,21 +319,32 @@ impl Replay {
     }
 
     fn finish(&self, manifest: &Manifest, report: &mut Checked) {
-        if Some(self.tree.root()) != manifest.root() {
-            report.find(format!(
-                "the tree over the {} leaves has root {}, and {} says {}",
-                self.tree.size(),
-                self.tree.root(),
-                manifest.path(),
-                manifest.root
-            ));
+        for (shard, archive) in manifest.archives() {
+            let Some(shown) = self.shards.get(&shard).filter(|shown| !shown.is_torn) else {
+                continue;
+            };
+            if Some(shown.tree.root()) != archive.root() {
+                report.find(format!(
+                    "the tree over the {} leaves of shard {shard} has root {}, and {} says {}",
+                    shown.tree.size(),
+                    shown.tree.root(),
+                    manifest.path(),
+                    archive.root
+                ));
+            }
+        }
+        if self.shards.values().any(|shown| shown.is_torn) {
+            return;
         }
         // The batch that made the call may follow the end of the backup, if the log was refilled later; restoring then
-        // ends before the call.
+        // ends before the call. So it is between shards, which archive in an order of their own.
+        let is_of_end = |wall: &WallTime| self.shards.len() > 1 && wall.0 + OPEN_AT_END >= manifest.latest();
         for (link, number) in self.cuts.unmade().take(MAX_NAMED) {
-            report.find(format!(
-                "call {number} on {link} was received, and no batch of the backup sent it"
-            ));
+            if !self.open.get(&(link, number)).is_some_and(is_of_end) {
+                report.find(format!(
+                    "call {number} on {link} was received, and no batch of the backup sent it"
+                ));
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The content of a backup: its leaves in order, and its rows. Everything is checked against its name when it is read.
 
+use std::{collections::VecDeque, slice};
+
 use annals_db::Row;
 use annals_ids::{Hash, LeafIndex};
 use annals_store::{
@@ -9,7 +11,7 @@ use annals_store::{
 use thiserror::Error;
 
 use super::{
-    manifest::{Manifest, RowsPiece, SegmentPiece},
+    manifest::{ArchiveOfShard, Manifest, RowsPiece, SegmentPiece},
     target::{Target, TargetError},
 };
 
@@ -69,9 +71,9 @@ pub async fn read_segment(target: &Target, piece: &SegmentPiece) -> Result<Vec<L
 ///
 /// # Errors
 /// When there is a gap before the piece, or it cannot be read.
-pub async fn read_next(
+async fn read_next(
     target: &Target,
-    manifest: &Manifest,
+    archive: &ArchiveOfShard,
     piece: &SegmentPiece,
     next: u64,
 ) -> Result<Vec<Leaf>, ContentError> {
@@ -81,9 +83,79 @@ pub async fn read_next(
             piece.path()
         )));
     }
-    let wanted = LeafIndex(next)..LeafIndex(manifest.leaves);
+    let wanted = LeafIndex(next)..LeafIndex(archive.leaves);
     let leaves = read_segment(target, piece).await?;
     Ok(leaves.into_iter().filter(|leaf| wanted.contains(&leaf.leaf)).collect())
+}
+
+/// The leaves of a shard's archive in a backup, in their order.
+pub struct Leaves<'a> {
+    target: &'a Target,
+    archive: &'a ArchiveOfShard,
+    /// Segments that are not read yet.
+    pieces: slice::Iter<'a, SegmentPiece>,
+    /// The first leaf after those that were read.
+    next: u64,
+    read: VecDeque<Leaf>,
+    /// The segment that was read last.
+    piece: Option<&'a SegmentPiece>,
+    /// Number and size of the segments that were read and are whole.
+    used: (u64, u64),
+}
+
+impl<'a> Leaves<'a> {
+    /// The leaves from the first on.
+    #[must_use]
+    pub fn new(target: &'a Target, archive: &'a ArchiveOfShard) -> Self {
+        Self {
+            target,
+            archive,
+            pieces: archive.segments.iter(),
+            next: 0,
+            read: VecDeque::new(),
+            piece: None,
+            used: (0, 0),
+        }
+    }
+
+    /// Reads the next leaf; `None` at the end. After a piece that cannot be used, its leaves are skipped.
+    ///
+    /// # Errors
+    /// When a piece is missing, damaged, or cannot be read.
+    pub async fn next(&mut self) -> Result<Option<Leaf>, ContentError> {
+        loop {
+            if let Some(leaf) = self.read.pop_front() {
+                return Ok(Some(leaf));
+            }
+            let Some(piece) = self.pieces.next() else {
+                let (leaf, leaves) = (self.next, self.archive.leaves);
+                // Reported once.
+                self.next = leaves;
+                return match leaf < leaves {
+                    true => Err(ContentError::Missing(format!("the segment of leaf {leaf}"))),
+                    false => Ok(None),
+                };
+            };
+            let next = self.next;
+            self.next = next.max(piece.last + 1);
+            self.piece = Some(piece);
+            self.read
+                .extend(read_next(self.target, self.archive, piece, next).await?);
+            self.used = (self.used.0 + 1, self.used.1 + piece.size);
+        }
+    }
+
+    /// Number and size (bytes) of the segments that were read and are whole.
+    #[must_use]
+    pub fn used(&self) -> (u64, u64) {
+        self.used
+    }
+
+    /// The segment of the leaf that was read last.
+    #[must_use]
+    pub fn piece(&self) -> Option<&'a SegmentPiece> {
+        self.piece
+    }
 }
 
 /// Reads all rows of a backup.

@@ -3,7 +3,7 @@
 //! A manifest is a text: the SHA-256 of the rest on a line of its own, then JSON. Damage is therefore detected, and
 //! `tail -n +2 FILE | sha256sum` gives the same as the first line.
 
-use annals_ids::{Hash, WallTime};
+use annals_ids::{Hash, Shard, WallTime};
 use annals_proof::Frontier;
 use annals_store::segment::{Segment, sha256};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,10 @@ const FOLDER: &str = "backups";
 const ENDING: &str = ".json";
 
 /// Current format of manifests, and of the pieces that they list.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The format of a backup of a realm of one shard, before there were several.
+const OF_ONE_SHARD: u32 = 1;
 
 /// A backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +35,33 @@ pub struct Manifest {
     pub began: u64,
     /// When the backup was begun, in ms since 1970.
     pub created: u64,
-    /// Number of leaves of the archive in the backup; later leaves of its segments are not part of it.
+    /// The archive of each shard, from shard 0 on.
+    pub shards: Vec<ArchiveOfShard>,
+    /// Its packs of rows.
+    pub rows: Vec<RowsPiece>,
+}
+
+/// A backup in [`OF_ONE_SHARD`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManifestOfOneShard {
+    format: u32,
+    realm: String,
+    began: u64,
+    created: u64,
+    leaves: u64,
+    root: String,
+    latest: u64,
+    sealed: Sealed,
+    segments: Vec<SegmentPiece>,
+    rows: Vec<RowsPiece>,
+}
+
+/// The archive of a shard in a backup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchiveOfShard {
+    /// Number of its leaves in the backup; later leaves of its segments are not part of it.
     pub leaves: u64,
     /// The root of the Merkle tree over those leaves, in hexadecimal.
     pub root: String,
@@ -42,8 +71,6 @@ pub struct Manifest {
     pub sealed: Sealed,
     /// Its segments, ordered by first leaf; those counted in `sealed` come first.
     pub segments: Vec<SegmentPiece>,
-    /// Its packs of rows.
-    pub rows: Vec<RowsPiece>,
 }
 
 /// The sealed prefix of an archive.
@@ -94,7 +121,7 @@ pub enum ManifestError {
     #[error("{0} is damaged: it is not what was written")]
     Damaged(String),
     /// It has another format version.
-    #[error("{name} has format {format}, and this version reads format {FORMAT}")]
+    #[error("{name} has format {format}, and this version reads formats {OF_ONE_SHARD} to {FORMAT}")]
     Format { name: String, format: u32 },
     /// There is no backup.
     #[error("there is no backup at {0}")]
@@ -109,12 +136,16 @@ impl Manifest {
             realm,
             began: began.0,
             created: created.0,
-            leaves: 0,
-            root: String::new(),
-            latest: 0,
-            sealed: Sealed::default(),
-            segments: Vec::new(),
+            shards: Vec::new(),
             rows: Vec::new(),
+        }
+    }
+
+    fn decode(body: &str) -> Result<Option<Self>, serde_json::Error> {
+        match serde_json::from_str::<Versioned>(body)?.format {
+            FORMAT => serde_json::from_str(body).map(Some),
+            OF_ONE_SHARD => serde_json::from_str::<ManifestOfOneShard>(body).map(|of_one| Some(of_one.into())),
+            _ => Ok(None),
         }
     }
 
@@ -158,11 +189,10 @@ impl Manifest {
         if hash.parse() != Ok(sha256(body.as_bytes())) {
             return Err(damaged());
         }
-        let format = serde_json::from_str::<Versioned>(body).map_err(|_| damaged())?.format;
-        if format != FORMAT {
+        let Some(manifest) = Self::decode(body).map_err(|_| damaged())? else {
+            let format = serde_json::from_str::<Versioned>(body).map_err(|_| damaged())?.format;
             return Err(ManifestError::Format { name: piece, format });
-        }
-        let manifest: Self = serde_json::from_str(body).map_err(|_| damaged())?;
+        };
         if manifest.name() != name {
             return Err(damaged());
         }
@@ -182,17 +212,70 @@ impl Manifest {
         path(&self.name())
     }
 
-    /// The root of the tree over its leaves.
+    /// The archives, by shard.
+    pub fn archives(&self) -> impl Iterator<Item = (Shard, &ArchiveOfShard)> {
+        (0..).map(Shard).zip(&self.shards)
+    }
+
+    /// Number of leaves of all shards.
     #[must_use]
-    pub fn root(&self) -> Option<Hash> {
-        self.root.parse().ok()
+    pub fn leaves(&self) -> u64 {
+        self.shards.iter().map(|archive| archive.leaves).sum()
+    }
+
+    /// The wall time of the newest batch, in ms since 1970.
+    #[must_use]
+    pub fn latest(&self) -> u64 {
+        self.shards
+            .iter()
+            .map(|archive| archive.latest)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Its segments.
+    pub fn segments(&self) -> impl Iterator<Item = &SegmentPiece> {
+        self.shards.iter().flat_map(|archive| &archive.segments)
+    }
+
+    /// Number of its pieces.
+    #[must_use]
+    pub fn pieces(&self) -> usize {
+        self.segments().count() + self.rows.len()
     }
 
     /// Total size of its pieces, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
-        let segments = self.segments.iter().map(|piece| piece.size);
+        let segments = self.segments().map(|piece| piece.size);
         segments.chain(self.rows.iter().map(|piece| piece.size)).sum()
+    }
+}
+
+impl From<ManifestOfOneShard> for Manifest {
+    fn from(of_one: ManifestOfOneShard) -> Self {
+        Self {
+            format: of_one.format,
+            realm: of_one.realm,
+            began: of_one.began,
+            created: of_one.created,
+            shards: vec![ArchiveOfShard {
+                leaves: of_one.leaves,
+                root: of_one.root,
+                latest: of_one.latest,
+                sealed: of_one.sealed,
+                segments: of_one.segments,
+            }],
+            rows: of_one.rows,
+        }
+    }
+}
+
+impl ArchiveOfShard {
+    /// The root of the tree over its leaves.
+    #[must_use]
+    pub fn root(&self) -> Option<Hash> {
+        self.root.parse().ok()
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use annals_db::{ClaimedStore, Cuts, Extent, RestoreError};
+use annals_db::{ClaimedStore, Cuts, Extent, RecoveryError, RestoreError, Restoring, Row};
 use annals_event::{Batch, Thinned};
 use annals_host::process::FIRST_SHARD;
-use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, WallTime};
+use annals_ids::{BatchNumber, Hash, LeafIndex, LogPosition, OwnerId, Shard, WallTime};
 use annals_store::{ArchivedBatch, Store, layout::lineage::Lineage, segment::Leaf};
 use thiserror::Error;
 
 use super::{
-    content::{self, ContentError},
-    manifest::Manifest,
+    content::{self, ContentError, Leaves},
+    manifest::{ArchiveOfShard, Manifest},
+    merged::{MergedLeaves, read_activations},
     target::Target,
 };
 
@@ -24,7 +25,7 @@ pub enum Until {
     Moment(WallTime),
     /// This batch; it is included.
     Batch(LogPosition),
-    /// This number of leaves.
+    /// This number of leaves, in a realm of one shard.
     Leaves(u64),
 }
 
@@ -37,6 +38,14 @@ pub enum RestoreFailed {
     /// Error of the store.
     #[error("the store cannot be written")]
     Store(#[from] RestoreError),
+    /// The rows of the backup do not say in which order its leaves are folded.
+    #[error("the rows of the backup cannot be used")]
+    Rows(#[source] RecoveryError),
+    /// Leaves of several shards have no common number.
+    #[error(
+        "the backup has leaves of {0} shards, and --leaves counts those of one: say where to end with --moment or --at"
+    )]
+    SeveralShards(usize),
     /// The requested end lies beyond the backup.
     #[error("the backup ends at leaf {leaves}, before {what}")]
     Beyond {
@@ -48,6 +57,12 @@ pub enum RestoreFailed {
     /// No prefix of the backup is a consistent cut.
     #[error("no prefix of the backup is a consistent cut: a received call is in the log of no sender")]
     NoCut,
+    /// No cut contains the requested batch.
+    #[error(
+        "no consistent cut of the backup contains batch {} of owner {}: what it depends on was not archived on another \
+         shard yet; name an earlier batch, or restore a later backup", .0.batch, .0.owner
+    )]
+    NotInCut(LogPosition),
 }
 
 /// The result of a restoration.
@@ -55,7 +70,7 @@ pub enum RestoreFailed {
 pub struct Restored {
     /// The name of the backup.
     pub backup: String,
-    /// Number of leaves restored.
+    /// Number of leaves restored, of all shards.
     pub leaves: u64,
     /// Number of leaves requested: the consistent cut may be later (rule F5), or earlier if the backup ends before it.
     pub wanted: u64,
@@ -81,39 +96,36 @@ pub async fn restore(
 ) -> Result<Restored, RestoreFailed> {
     let backup = manifest.name();
     let claimed = ClaimedStore::claim(store, &backup).await?;
-    let found = find_cut(target, manifest, until).await?;
     let rows = content::read_rows(target, manifest).await?;
-    let mut restoring = claimed.begin(FIRST_SHARD, &rows, &found.extent).await?;
-    let leaves = found.extent.leaves;
-    let mut next = 0;
-    for piece in &manifest.segments {
-        for leaf in content::read_next(target, manifest, piece, next).await? {
-            if leaf.leaf.0 < leaves {
-                restoring.take(leaf.leaf, leaf.archived).await?;
-            }
-        }
-        next = next.max(piece.last + 1);
-        if next >= leaves {
-            break;
-        }
-    }
+    let (found, restoring) = fold((target, manifest), &rows, claimed, until).await?;
+    let ends = &found.extent;
+    let whole = manifest
+        .archives()
+        .filter(|(shard, archive)| ends.of(*shard) == archive.leaves);
+    let roots: BTreeMap<Shard, Hash> = whole
+        .filter_map(|(shard, archive)| Some((shard, archive.root()?)))
+        .collect();
     let lineage = Lineage {
-        leaf: LeafIndex(leaves),
+        leaf: LeafIndex(ends.of(FIRST_SHARD)),
+        others: ends
+            .leaves
+            .iter()
+            .filter(|(shard, _)| **shard != FIRST_SHARD)
+            .map(|(_, leaves)| LeafIndex(*leaves))
+            .collect(),
         restored: now,
         from: manifest.realm.clone(),
         to: name.to_owned(),
         backup,
     };
-    let root = manifest.root().filter(|_| leaves == manifest.leaves);
-    let states = restoring.finish(root, &lineage).await?;
-    let ends = found.extent.logs;
+    let states = restoring.finish(&roots, &lineage).await?;
     let position = |owner| LogPosition {
         owner,
-        batch: ends.get(&owner).copied().unwrap_or_default(),
+        batch: ends.logs.get(&owner).copied().unwrap_or_default(),
     };
     Ok(Restored {
         backup: manifest.name(),
-        leaves,
+        leaves: ends.leaves.values().sum(),
         wanted: found.wanted,
         bytes: found.bytes,
         latest: found.latest,
@@ -122,6 +134,64 @@ pub async fn restore(
             .map(|(owner, state)| (owner, (position(owner), state)))
             .collect(),
     })
+}
+
+/// Finds the cut, and folds the leaves before it.
+async fn fold(
+    (target, manifest): (&Target, &Manifest),
+    rows: &[Row],
+    claimed: ClaimedStore,
+    until: Until,
+) -> Result<(Cut, Restoring), RestoreFailed> {
+    match &manifest.shards[..] {
+        [only] => {
+            let found = find_cut(target, (manifest, only), until).await?;
+            let restoring = claimed.begin(rows, &found.extent).await?;
+            let count = found.extent.of(FIRST_SHARD);
+            Ok((found, fold_one(target, only, restoring, count).await?))
+        }
+        several => {
+            if matches!(until, Until::Leaves(_)) {
+                return Err(RestoreFailed::SeveralShards(several.len()));
+            }
+            let source = (target, manifest);
+            let activations = read_activations(target, manifest).await?;
+            let ends = manifest
+                .archives()
+                .map(|(shard, archive)| (shard, archive.leaves))
+                .collect();
+            let merged = MergedLeaves::begin(source, rows, activations.clone(), &ends).await?;
+            let found = find_merged_cut(merged, manifest, until).await?;
+            let restoring = claimed.begin(rows, &found.extent).await?;
+            let merged = MergedLeaves::begin(source, rows, activations, &found.extent.leaves).await?;
+            Ok((found, fold_merged(merged, restoring).await?))
+        }
+    }
+}
+
+/// Folds the first leaves of a realm of one shard.
+async fn fold_one(
+    target: &Target,
+    archive: &ArchiveOfShard,
+    mut restoring: Restoring,
+    count: u64,
+) -> Result<Restoring, RestoreFailed> {
+    let mut leaves = Leaves::new(target, archive);
+    for _ in 0..count {
+        let Some(leaf) = leaves.next().await? else { break };
+        restoring.take(FIRST_SHARD, leaf.leaf, leaf.archived).await?;
+    }
+    Ok(restoring)
+}
+
+/// Folds the leaves of all shards in their order.
+async fn fold_merged(mut merged: MergedLeaves<'_>, mut restoring: Restoring) -> Result<Restoring, RestoreFailed> {
+    while let Some(passed) = merged.pass(None).await? {
+        restoring
+            .take(passed.shard, passed.leaf.leaf, passed.leaf.archived)
+            .await?;
+    }
+    Ok(restoring)
 }
 
 /// A cut, and the prefix before it.
@@ -133,20 +203,76 @@ struct Cut {
     latest: WallTime,
 }
 
-/// Finds the consistent cut for `until`: the first at or after it, else the last before it (rule F5).
-async fn find_cut(target: &Target, manifest: &Manifest, until: Until) -> Result<Cut, RestoreFailed> {
-    let mut search = Search::new(until, manifest);
-    let mut next = 0;
-    for piece in &manifest.segments {
-        for leaf in content::read_next(target, manifest, piece, next).await? {
-            if search.take(&leaf).map_err(|why| ContentError::Damaged {
-                piece: piece.path(),
-                why,
-            })? {
-                return Ok(search.cut);
+impl Cut {
+    fn add(&mut self, shard: Shard, (owner, batch): (OwnerId, BatchNumber), wall: WallTime, bytes: u64) {
+        *self.extent.leaves.entry(shard).or_default() += 1;
+        self.extent.logs.insert(owner, batch);
+        self.bytes += bytes;
+        self.latest = self.latest.max(wall);
+    }
+}
+
+/// Finds the last consistent cut before the end of a backup of several shards, before a moment, or the first one with a
+/// batch (rule T6).
+async fn find_merged_cut(
+    mut merged: MergedLeaves<'_>,
+    manifest: &Manifest,
+    until: Until,
+) -> Result<Cut, RestoreFailed> {
+    let moment = match until {
+        Until::Moment(moment) => Some(moment),
+        _ => None,
+    };
+    let empty: BTreeMap<Shard, u64> = manifest.archives().map(|(shard, _)| (shard, 0)).collect();
+    let mut cut = Cut::default();
+    cut.extent.leaves = empty;
+    let (mut behind, mut is_found) = (Vec::new(), false);
+    while let Some(passed) = merged.pass(moment).await? {
+        let leaf = &passed.leaf;
+        let (owner, batch) = (leaf.owner, leaf.batch);
+        is_found |= until == Until::Batch(LogPosition { owner, batch });
+        behind.push((passed.shard, (owner, batch), leaf.wall, leaf.archived.size() as u64));
+        if passed.is_cut {
+            for (shard, at, wall, bytes) in behind.drain(..) {
+                cut.add(shard, at, wall, bytes);
+            }
+            if is_found {
+                break;
             }
         }
-        next = next.max(piece.last + 1);
+    }
+    let leaves: u64 = cut.extent.leaves.values().sum();
+    match until {
+        Until::Batch(at) if !is_found => {
+            let what = format!("batch {} of owner {}", at.batch, at.owner);
+            return Err(RestoreFailed::Beyond { what, leaves });
+        }
+        Until::Batch(at) if !behind.is_empty() => return Err(RestoreFailed::NotInCut(at)),
+        Until::End => cut.wanted = manifest.leaves(),
+        _ => cut.wanted = leaves,
+    }
+    match leaves == 0 && manifest.leaves() > 0 {
+        true => Err(RestoreFailed::NoCut),
+        false => Ok(cut),
+    }
+}
+
+/// Finds the consistent cut for `until` in a realm of one shard: the first at or after it, else the last before it (rule
+/// F5).
+async fn find_cut(
+    target: &Target,
+    (manifest, archive): (&Manifest, &ArchiveOfShard),
+    until: Until,
+) -> Result<Cut, RestoreFailed> {
+    let mut search = Search::new(until, manifest);
+    let mut leaves = Leaves::new(target, archive);
+    while let Some(leaf) = leaves.next().await? {
+        if search.take(&leaf).map_err(|why| ContentError::Damaged {
+            piece: leaves.piece().map(|piece| piece.path()).unwrap_or_default(),
+            why,
+        })? {
+            return Ok(search.cut);
+        }
     }
     search.end(manifest)
 }
@@ -166,7 +292,7 @@ impl Search {
     fn new(until: Until, manifest: &Manifest) -> Self {
         let wanted = match until {
             Until::Leaves(leaves) => Some(leaves),
-            Until::End => Some(manifest.leaves),
+            Until::End => Some(manifest.leaves()),
             Until::Moment(_) | Until::Batch(_) => None,
         };
         Self {
@@ -203,10 +329,7 @@ impl Search {
         };
         if is_cut.map_err(|error| format!("leaf {}: {error}", leaf.leaf))? {
             for (owner, batch, wall, bytes) in self.behind.drain(..) {
-                self.cut.extent.leaves += 1;
-                self.cut.extent.logs.insert(owner, batch);
-                self.cut.bytes += bytes;
-                self.cut.latest = self.cut.latest.max(wall);
+                self.cut.add(FIRST_SHARD, (owner, batch), wall, bytes);
             }
         }
         Ok(false)
@@ -214,9 +337,10 @@ impl Search {
 
     /// Ends the search at the end of the backup.
     fn end(mut self, manifest: &Manifest) -> Result<Cut, RestoreFailed> {
-        let leaves = self.cut.extent.leaves + self.behind.len() as u64;
+        let cut = self.cut.extent.of(FIRST_SHARD);
+        let leaves = cut + self.behind.len() as u64;
         let beyond = |what: String| RestoreFailed::Beyond { what, leaves };
-        if leaves < manifest.leaves {
+        if leaves < manifest.leaves() {
             return Err(ContentError::Missing(format!("the segment of leaf {leaves}")).into());
         }
         self.cut.wanted = match (self.until, self.wanted) {
@@ -224,7 +348,7 @@ impl Search {
             (Until::Leaves(wanted), _) if wanted > leaves => return Err(beyond(format!("leaf {wanted}"))),
             (_, wanted) => wanted.unwrap_or(leaves),
         };
-        if self.cut.extent.leaves == 0 && leaves > 0 {
+        if cut == 0 && leaves > 0 {
             return Err(RestoreFailed::NoCut);
         }
         Ok(self.cut)

@@ -36,7 +36,7 @@ async fn a_restored_realm_equals_the_original() {
         }
         let target = Target::memory();
         let made = create(&world.store, REALM, WallTime(77), &target).await.unwrap();
-        assert_eq!(made.manifest.leaves, world.frozen.len() as u64);
+        assert_eq!(made.manifest.leaves(), world.frozen.len() as u64);
         let checked = check(&target, &made.manifest).await.unwrap();
         assert!(checked.is_clean(), "seed {seed}: {checked}");
         let (store, restored) = restored(&target, &made.manifest, Until::End).await.unwrap();
@@ -143,10 +143,10 @@ async fn a_later_backup_writes_only_new_pieces() {
     assert_eq!(names, ["test-1", "test-2", "test-3"]);
     for (name, leaves) in names
         .iter()
-        .zip([&first, &again, &later].map(|made| made.manifest.leaves))
+        .zip([&first, &again, &later].map(|made| made.manifest.leaves()))
     {
         let manifest = Manifest::read(&target, Some(name)).await.unwrap();
-        assert_eq!(manifest.leaves, leaves);
+        assert_eq!(manifest.leaves(), leaves);
         let checked = check(&target, &manifest).await.unwrap();
         assert!(checked.is_clean(), "{name}: {checked}");
         assert_eq!(restored(&target, &manifest, Until::End).await.unwrap().1.leaves, leaves);
@@ -165,7 +165,7 @@ async fn edited_missing_and_truncated_pieces_are_named() {
         .unwrap()
         .manifest;
     let rows = manifest.rows.iter().map(|piece| piece.path());
-    let pieces: Vec<String> = manifest.segments.iter().map(|piece| piece.path()).chain(rows).collect();
+    let pieces: Vec<String> = manifest.segments().map(|piece| piece.path()).chain(rows).collect();
     for piece in &pieces {
         let whole = target.read(piece).await.unwrap().to_vec();
         let mut flipped = whole.clone();
@@ -218,7 +218,7 @@ async fn a_damaged_archive_is_not_backed_up() {
     );
     world.edit(&archive::leaf_key(SHARD, leaf), None).await;
     let told = create(&world.store, REALM, WallTime(1), &target).await.unwrap_err();
-    assert!(matches!(told, CreateError::Lost(lost) if lost == leaf), "{told}");
+    assert!(matches!(told, CreateError::Lost(SHARD, lost) if lost == leaf), "{told}");
     assert!(Manifest::names(&target).await.unwrap().is_empty());
     let none = create(&MemoryStore::new().store(), REALM, WallTime(1), &target)
         .await

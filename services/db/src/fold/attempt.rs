@@ -26,7 +26,6 @@ use super::{
 };
 use crate::adopting;
 use crate::ledger::{Ask, Breach, Failed, LedgerTransaction, Life};
-use crate::retention;
 use crate::stored::Written;
 
 /// Bytes of batches and of their database writes in one transaction, give or take one batch.
@@ -37,9 +36,6 @@ const SNAPSHOT_BYTES: usize = 3 << 20;
 
 /// Size of a transaction at which no snapshot is written in addition: keys and conflict ranges need room too.
 const FULL_BYTES: usize = 6 << 20;
-
-/// Rows of stored entities in one transaction while a realm is restored.
-const PARTS_AT_ONCE: usize = 64;
 
 const _: () = assert!(FULL_BYTES + SNAPSHOT_BYTES < limits::TRANSACTION_BYTES);
 
@@ -244,7 +240,7 @@ impl Folder {
         attempt.archive(self.shard, found)?;
         let (at, wall) = place_of(found);
         let leaf = LeafIndex(attempt.tree.size() - 1);
-        if self.changed.as_ref().is_none_or(|changed| changed.contains(&leaf)) {
+        if self.replay.as_ref().is_none_or(|replay| replay.may_change(leaf)) {
             let decides = effects.iter().any(Effect::is_of_ledger);
             let expired = attempt.ledger.expire(&attempt.transaction, (at, wall), decides).await;
             attempt.bytes += attempt.check(expired)?;
@@ -262,6 +258,24 @@ impl Folder {
                 leaf,
             };
             attempt.transaction.set(&shards::change_key(last), &change.encode())?;
+        }
+        self.take_kept(attempt, leaf).await
+    }
+
+    /// When an archive is folded again: writes the cell parts that the former fold wrote at this leaf, if the events that
+    /// led to them were deleted (rule F14).
+    async fn take_kept(&mut self, attempt: &mut Attempt, leaf: LeafIndex) -> Result<(), FoldError> {
+        let Some(replay) = self.replay.clone() else {
+            return Ok(());
+        };
+        for (database, part) in replay.parts_at(leaf) {
+            self.write_entity(attempt, *database, &[(part.schema, &part.image)])
+                .await?;
+        }
+        for (entity, ended) in replay.ended_at(leaf) {
+            let cell = crossing::read_ended_image(*entity, ended)?;
+            let written = (ended.wall, ended.schema);
+            attempt.bytes += crossing::keep_ended(&attempt.transaction, *entity, written, &cell).await?;
         }
         Ok(())
     }
@@ -363,7 +377,8 @@ impl Folder {
         cell: &Image,
     ) -> Result<(), FoldError> {
         let schema = found.batch.header.schema;
-        if attempt.shards().await? > 1 && self.may_be_stored(cell.type_id) {
+        let is_alone = attempt.shards().await? == 1;
+        if !is_alone && self.may_be_stored(cell.type_id) {
             let written = (found.batch.header.wall, schema);
             attempt.bytes += crossing::keep_ended(&attempt.transaction, entity, written, cell).await?;
             if self.other_shard(home).await?.is_some() {
@@ -375,6 +390,10 @@ impl Folder {
         let database = base.and_then(Image::base).map(|base| base.database);
         if let Some(database) = database.filter(|database| database.0 != 0) {
             return self.write_entity(attempt, database, &[(schema, cell)]).await;
+        }
+        if !is_alone {
+            // The activation has ended: its check-out is returned in a round of all shards.
+            return Ok(());
         }
         let Some(parting) = crossing::read_awaiting(&attempt.transaction, self.shard, entity).await? else {
             return Ok(());
@@ -404,25 +423,6 @@ impl Folder {
         attempt.bytes += written.bytes;
         attempt.folded.alarms.extend(alarms);
         Ok(())
-    }
-
-    /// Adds the cell parts that stored entities had at the horizon to their rows (rule F14).
-    ///
-    /// # Errors
-    /// When the store cannot be used.
-    pub(crate) async fn take_in(&mut self, parts: &[(DatabaseId, retention::Part)]) -> Result<Vec<Alarm>, FoldError> {
-        let mut alarms = Vec::new();
-        for some in parts.chunks(PARTS_AT_ONCE) {
-            let mut attempt = Attempt::new(self.store.begin(), usize::MAX);
-            check_lease(&attempt.transaction, self.shard, self.term).await?;
-            for (database, part) in some {
-                let part = (part.schema, &part.image);
-                self.write_entity(&mut attempt, *database, &[part]).await?;
-            }
-            attempt.transaction.commit().await?;
-            alarms.append(&mut attempt.folded.alarms);
-        }
-        Ok(alarms)
     }
 
     /// Finds the cell part of an entity that its base believes to be at `at`: where it is real, or otherwise in

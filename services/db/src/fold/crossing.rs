@@ -20,7 +20,7 @@ use super::{
     effects::{self, Taking},
     find_cell,
 };
-use crate::{recovery::read_image, restoring::read_rows};
+use crate::{recovery::read_image, restoring::read_rows, retention::ended_cell};
 
 /// Requests of each kind that are answered in one round, and so in one transaction.
 const AT_ONCE: usize = 64;
@@ -35,6 +35,14 @@ pub struct Round {
 }
 
 impl Round {
+    /// The end of one activation.
+    pub(crate) fn parting(entity: EntityId) -> Self {
+        Self {
+            wanted: Vec::new(),
+            parting: vec![entity],
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.wanted.is_empty() && self.parting.is_empty()
     }
@@ -113,11 +121,14 @@ pub(super) async fn keep_ended(
     (wall, schema): (WallTime, Hash),
     cell: &Image,
 ) -> Result<usize, StoreError> {
-    let properties: Vec<_> = cell.properties.clone().into_iter().collect();
-    let cell = Image::new(cell.type_id, cell.home, &properties, cell.part.clone());
-    let mut image = Vec::new();
-    cell.write(&mut image);
-    shards::write_ended(transaction, entity, &EndedCell { wall, schema, image }).await
+    let ended = ended_cell((wall, schema), cell);
+    shards::write_ended(transaction, entity, &ended).await
+}
+
+/// The image of a cell part that has ended.
+pub(super) fn read_ended_image(entity: EntityId, ended: &EndedCell) -> Result<Image, StoreError> {
+    let damaged = |error| StoreError::Corrupt(format!("the last cell part of entity {entity}: {error}").into());
+    read_image(&ended.image).map_err(damaged)
 }
 
 impl Folder {
@@ -182,10 +193,11 @@ impl Folder {
     /// # Errors
     /// When another db process folds the shard.
     pub async fn end_round(&mut self, round: &Round) -> Result<bool, FoldError> {
+        // A log that is not in memory, since a commit failed, shows no hole.
+        self.load_all().await?;
         if self.has_work() || self.missing().next().is_some() {
             return Ok(false);
         }
-        self.load_all().await?;
         let transaction = self.store.begin();
         let (answered, alarms) = match self.answer(&transaction, round).await {
             Ok(alarms) => (true, alarms),
@@ -248,8 +260,7 @@ impl Folder {
         let mut alarms = Vec::new();
         if let Some(ended) = shards::read_ended(transaction, entity).await? {
             transaction.clear_range(&KeyRange::prefix(&shards::ended_key(entity)))?;
-            let damaged = |error| StoreError::Corrupt(format!("the last cell part of entity {entity}: {error}").into());
-            let image = read_image(&ended.image).map_err(damaged)?;
+            let image = read_ended_image(entity, &ended)?;
             if database != DatabaseId(0) {
                 alarms = self.write_cell(transaction, database, (ended.schema, &image)).await?;
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use annals_def::Schema;
-use annals_ids::{Epoch, Hash, OwnerId, ProcessId, Shard};
+use annals_ids::{EntityId, Epoch, Hash, LeafIndex, OwnerId, ProcessId, Shard};
 use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
@@ -17,6 +17,7 @@ use annals_store::{
         owners::{self, OpeningRecord, OwnerRecord},
         personal,
         retention::{self, Horizon},
+        shards::{self, EndedCell},
     },
 };
 
@@ -50,7 +51,12 @@ pub(crate) const RAISE_EPOCHS: u64 = 1 << 20;
 /// outlives a process, except the keys of persons (`2f`), which are kept apart (rule P8). Accounts (`0f`) are read
 /// before the records of forgotten persons (`30`): for a person that is forgotten in between, both are read, and the
 /// account [is removed](without_forgotten). In the opposite order, the record would be missing.
-const UNLOGGED: [u8; 11] = [0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x30];
+const UNLOGGED: [u8; 13] = [
+    0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x30, 0x39, CHANGES,
+];
+
+/// The table of the ledger's changes: folding writes it in the order that it records (rule T5).
+const CHANGES: u8 = 0x3c;
 
 /// A row of the store.
 pub type Row = (Vec<u8>, Vec<u8>);
@@ -60,7 +66,7 @@ pub type Row = (Vec<u8>, Vec<u8>);
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, StoreError> {
+pub async fn read_unlogged(store: &Store) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for prefix in UNLOGGED {
         read_rows(store, KeyRange::prefix(&[prefix]), &mut rows).await?;
@@ -86,7 +92,9 @@ pub async fn read_unlogged(store: &Store, shard: Shard) -> Result<Vec<Row>, Stor
         }
     }
     // The archive yielded these rows once, but their events were deleted.
-    rows.extend(read_retained(store, shard).await?);
+    for shard in shards_of(&rows)? {
+        rows.extend(read_retained(store, shard).await?);
+    }
     Ok(rows)
 }
 
@@ -98,6 +106,36 @@ pub fn horizon_of(rows: &[Row], shard: Shard) -> Result<Option<Horizon>, StoreEr
     let wanted = retention::horizon_key(shard);
     let row = rows.iter().find(|(key, _)| *key == wanted);
     row.map(|(_, value)| Horizon::decode(value)).transpose()
+}
+
+/// The shards of the realm to which these rows belong.
+///
+/// # Errors
+/// When their number cannot be read.
+pub fn shards_of(rows: &[Row]) -> Result<impl DoubleEndedIterator<Item = Shard> + Clone + use<>, StoreError> {
+    let key = shards::count_key();
+    let value = rows.iter().find(|(held, _)| *held == key);
+    let count = shards::decode_count(value.map(|(_, value)| value.as_slice()))?;
+    Ok(shards::all(count))
+}
+
+/// The cell parts among these rows that ended before the horizon of a shard, by the leaf at which they did.
+pub(super) fn ended_of(
+    rows: &[Row],
+    shard: Shard,
+) -> Result<BTreeMap<LeafIndex, Vec<(EntityId, EndedCell)>>, StoreError> {
+    let all = retention::ended(shard);
+    let mut encoded: BTreeMap<(LeafIndex, EntityId), Vec<u8>> = BTreeMap::new();
+    for (key, value) in rows.iter().filter(|(key, _)| all.contains(key)) {
+        let (entity, leaf) = retention::ended_of(key)?;
+        encoded.entry((leaf, entity)).or_default().extend_from_slice(value);
+    }
+    let mut found: BTreeMap<LeafIndex, Vec<(EntityId, EndedCell)>> = BTreeMap::new();
+    for ((leaf, entity), value) in encoded {
+        let ended = EndedCell::decode(&value)?;
+        found.entry(leaf).or_default().push((entity, ended));
+    }
+    Ok(found)
 }
 
 /// Schemas among these rows, by fingerprint.
@@ -131,7 +169,7 @@ pub(crate) fn records(rows: &[Row]) -> Result<Vec<MigrationRecord>, StoreError> 
 }
 
 /// Owners among these rows whose events may be deleted.
-pub(super) fn passing(rows: &[Row]) -> Result<BTreeSet<OwnerId>, StoreError> {
+pub(crate) fn passing(rows: &[Row]) -> Result<BTreeSet<OwnerId>, StoreError> {
     let passing = owners_of(rows)?.into_iter();
     let passing = passing.filter(|(_, record)| Kind::of(record.kind) == Kind::Passing);
     Ok(passing.map(|(owner, _)| owner).collect())
@@ -189,7 +227,7 @@ pub(super) fn adapted(rows: &[Row], extent: &Extent) -> Result<Vec<Row>, StoreEr
 /// definitions that the realm had.
 fn ahead(rows: &[Row], extent: &Extent) -> Result<Option<(u32, Hash)>, StoreError> {
     let records = records(rows)?;
-    let later = (0..).zip(records).find(|(_, record)| record.leaves.0 > extent.leaves);
+    let later = (0..).zip(records).find(|(_, record)| record.leaves.0 > extent.first());
     Ok(later.map(|(number, record)| (number, record.from)))
 }
 
@@ -239,7 +277,10 @@ fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) 
             }
             value.to_vec()
         }
-        Some(0x22) if Lineage::decode(value)?.leaf.0 > extent.leaves => return Ok(None),
+        Some(0x22) if Lineage::decode(value)?.leaf.0 > extent.first() => return Ok(None),
+        // Folding records every change of the ledger, also those from before there were several shards.
+        Some(0x39) => shards::encode_count(shards::decode_count(Some(value))?).to_vec(),
+        Some(&CHANGES) => return Ok(None),
         _ => value.to_vec(),
     };
     Ok(Some((key.to_vec(), value)))

@@ -1,14 +1,16 @@
 //! Moving the horizon: folds the floors forward through the archive, writes them, then moves the horizon to them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
+use annals_def::Schema;
 use annals_event::{Batch, Image, OwnerState};
-use annals_ids::{BatchNumber, DatabaseId, LeafIndex, OwnerId, OwnerKind, Shard};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_store::{
     KeyRange, Store, StoreError, Transaction, archive,
     layout::{
         chunks, owners,
         retention::{self as layout, Horizon},
+        shards,
         snapshots::Area,
     },
     segment::{Leaf, Segment},
@@ -17,11 +19,11 @@ use annals_store::{
 use super::{
     behind,
     floor::read_floor,
-    parts::{Part, read_part},
+    parts::{Part, ended_cell, read_part},
 };
 use crate::{
     fold::{FoldError, check_lease, effects::Effect, find_cell},
-    migrations::Migrations,
+    migrations::{Migrations, read_schema},
     recovery::RecoveryError,
 };
 
@@ -42,6 +44,10 @@ pub(super) struct Advance {
     states: BTreeMap<OwnerId, OwnerState>,
     /// Cell parts that the folded batches wrote.
     parts: BTreeMap<DatabaseId, Part>,
+    /// In a realm of several shards, the cell parts that ended: their base part may be on another shard.
+    ended: Option<Vec<(EntityId, LeafIndex, Vec<u8>)>>,
+    /// Definitions that the folded batches name.
+    schemas: BTreeMap<Hash, Schema>,
     /// Rows that are left to write, once everything is folded.
     rows: Option<VecDeque<Row>>,
 }
@@ -60,8 +66,11 @@ impl Advance {
         former: Option<Horizon>,
         segments: Vec<Segment>,
     ) -> Result<Self, FoldError> {
-        let listing = |transaction: Transaction| async move { owners::read_owners(&transaction).await };
-        let records = store.read(listing).await?;
+        let listing = |transaction: Transaction| async move {
+            let records = owners::read_owners(&transaction).await?;
+            Ok::<_, StoreError>((records, shards::read_count(&transaction).await?))
+        };
+        let (records, count) = store.read(listing).await?;
         let mine = records.into_iter().filter(|(_, record)| record.shard == shard);
         let kinds: BTreeMap<OwnerId, OwnerKind> = mine.map(|(owner, record)| (owner, record.kind)).collect();
         let mut states = BTreeMap::new();
@@ -91,6 +100,8 @@ impl Advance {
             kinds,
             states,
             parts: BTreeMap::new(),
+            ended: (count > 1).then(Vec::new),
+            schemas: BTreeMap::new(),
             rows: None,
         })
     }
@@ -135,9 +146,33 @@ impl Advance {
         let folded = state.fold_with(&batch, |state, event| effects.extend(Effect::of(state, event)));
         folded.map_err(impossible)?;
         for effect in effects {
+            self.keep_ended(store, (leaf.leaf, &batch), &effect).await?;
             if let Some((database, part)) = self.part_of(leaf.leaf, &batch, effect) {
                 self.put(store, database, part).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Keeps a cell part that ended, as the fold does until its activation ends (rule T4).
+    async fn keep_ended(
+        &mut self,
+        store: &Store,
+        (leaf, batch): (LeafIndex, &Batch),
+        effect: &Effect,
+    ) -> Result<(), StoreError> {
+        let (Some(ended), Effect::EndCell { entity, cell, .. }) = (&mut self.ended, effect) else {
+            return Ok(());
+        };
+        let fingerprint = batch.header.schema;
+        let schema = match self.schemas.entry(fingerprint) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(missing) => missing.insert(read_schema(store, fingerprint).await?),
+        };
+        // An unknown type counts as one that may be stored.
+        if schema.entity_type(cell.type_id).is_none_or(|found| found.persistent) {
+            let cell = ended_cell((batch.header.wall, fingerprint), cell);
+            ended.push((*entity, leaf, cell.encode()));
         }
         Ok(())
     }
@@ -200,6 +235,10 @@ impl Advance {
                 .into_iter()
                 .map(|(database, part)| Row::Part(database, Box::new(part))),
         );
+        for (entity, leaf, value) in self.ended.iter_mut().flat_map(std::mem::take) {
+            let key = layout::ended_key(shard, entity, leaf);
+            rows.extend(chunks(&key, &value).map(|(key, piece)| Row::Set(key, piece.to_vec())));
+        }
         self.next.bytes = bytes;
         rows
     }

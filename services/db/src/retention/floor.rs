@@ -104,6 +104,13 @@ pub(crate) async fn read_retained(store: &Store, shard: Shard) -> Result<Vec<Row
                 rows.push(row);
             }
         }
+        let mut ended = Vec::new();
+        read_rows(store, layout::ended(shard), &mut ended).await?;
+        for row in ended {
+            if layout::ended_of(&row.0)?.1 <= found.leaf {
+                rows.push(row);
+            }
+        }
         horizon = read_horizon(store, shard).await?;
         if horizon == Some(found) {
             return Ok(rows);

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use annals_event::Image;
-use annals_ids::{DatabaseId, Hash, LeafIndex, Shard};
+use annals_ids::{DatabaseId, Hash, LeafIndex, Shard, WallTime};
 use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         chunks,
         retention::{self as layout, CellPart, Horizon},
+        shards::EndedCell,
     },
 };
 
@@ -76,6 +77,15 @@ impl Part {
         let image = read_image(&image).map_err(damaged)?;
         Ok(Self { leaf, schema, image })
     }
+}
+
+/// A cell part as it is kept when it has ended; only the properties of a cell part go to the database.
+pub(crate) fn ended_cell((wall, schema): (WallTime, Hash), cell: &Image) -> EndedCell {
+    let properties: Vec<_> = cell.properties.clone().into_iter().collect();
+    let cell = Image::new(cell.type_id, cell.home, &properties, cell.part.clone());
+    let mut image = Vec::new();
+    cell.write(&mut image);
+    EndedCell { wall, schema, image }
 }
 
 /// The cell part of an entity at the horizon.

@@ -367,10 +367,14 @@ impl Play {
 
 /// All entries.
 pub(crate) fn entries(realm: &Realm) -> Vec<Entry> {
+    entries_of(&realm.store)
+}
+
+pub(crate) fn entries_of(store: &Store) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
         let after = entries.last().map_or(EntryNumber(0), |entry| entry.number);
-        let read = wait(read_entries(&realm.store, after, 100)).expect("the store answers");
+        let read = wait(read_entries(store, after, 100)).expect("the store answers");
         if read.is_empty() {
             return entries;
         }
@@ -379,8 +383,8 @@ pub(crate) fn entries(realm: &Realm) -> Vec<Entry> {
 }
 
 /// The ledger's rows, byte for byte.
-pub(crate) fn rows(realm: &Realm) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let transaction = realm.store.begin();
+pub(crate) fn rows(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let transaction = store.begin();
     let page = wait(transaction.get_range(&layout::everything(), 1_000_000, ScanOrder::Forward));
     let rows = page.expect("the store answers").rows;
     rows.into_iter()
@@ -545,7 +549,7 @@ fn folding_the_archive_again_gives_the_same_rows() {
         let (realm, _) = played(seed);
         let mut again = Realm::new(seed);
         again.refold(&realm);
-        let (one, two) = (rows(&realm), rows(&again));
+        let (one, two) = (rows(&realm.store), rows(&again.store));
         assert!(one.len() > 20, "seed {seed}: something happened");
         assert!(one == two, "seed {seed}: {} rows, {} again", one.len(), two.len());
     }
@@ -680,7 +684,7 @@ fn an_audit_finds_an_orphaned_deadline() {
     let mut tried = 0;
     for seed in SEEDS..SEEDS + 10 {
         let (realm, _) = played(seed);
-        let (key, value) = rows(&realm)
+        let (key, value) = rows(&realm.store)
             .into_iter()
             .find(|(key, _)| *key == layout::head_key())
             .expect("something was done");
@@ -706,7 +710,7 @@ fn an_audit_finds_an_orphaned_deadline() {
 #[test]
 fn an_audit_finds_each_edited_row() {
     let (realm, _) = played(7);
-    let everything = rows(&realm);
+    let everything = rows(&realm.store);
     let mut looked = Audit::default();
     assert_eq!(wait(looked.look(&realm.store)).expect("the store answers").findings, []);
     let is_entry = |key: &[u8]| key[0] == layout::entries_after(EntryNumber(0)).begin[0];

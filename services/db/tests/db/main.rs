@@ -31,6 +31,7 @@ mod retention_killed;
 mod scribe;
 mod sealing;
 mod shards;
+mod shards_restored;
 mod snapshots;
 mod tiling;
 mod together;

@@ -19,13 +19,24 @@ use annals_store::{
 
 use crate::{
     game, is_base,
-    realm::{Realm, SHARD},
+    realm::{Owner, Realm, SHARD},
     wait,
 };
 
 /// The archive: the owner of each leaf's batch.
 pub(crate) struct Archive {
     pub(crate) leaves: Vec<(OwnerId, Batch)>,
+}
+
+impl Owner {
+    /// The archived form of a batch, which may be thinned unless it is of a base.
+    fn expected(&self, written: &[u8], batch: &Batch, found: &ArchivedBatch) -> ArchivedBatch {
+        if !found.is_thinned() {
+            return ArchivedBatch::Whole(written.to_vec());
+        }
+        assert!(!is_base(&self.scribe.state), "events of a base were deleted");
+        ArchivedBatch::Thinned(Thinned::of(batch).write())
+    }
 }
 
 impl Realm {
@@ -42,12 +53,7 @@ impl Realm {
             for (number, (leaf, found)) in archived.iter().enumerate() {
                 let written = &held.chain[number].batch.bytes;
                 let batch = Batch::read(written).expect("it was written");
-                let expected = if found.is_thinned() {
-                    assert!(!is_base(&held.scribe.state), "seed {seed}: {leaf:?} of a base");
-                    ArchivedBatch::Thinned(Thinned::of(&batch).write())
-                } else {
-                    ArchivedBatch::Whole(written.clone())
-                };
+                let expected = held.expected(written, &batch, found);
                 assert!(*found == expected, "seed {seed}: batch {} of owner {owner}", number + 1);
                 thinned.extend(found.is_thinned().then_some(*leaf));
                 assert!(leaves.insert(*leaf, (*owner, batch)).is_none(), "seed {seed}: {leaf:?}");
@@ -61,7 +67,7 @@ impl Realm {
             leaves: leaves.into_values().collect(),
         };
         self.check_tree(SHARD, &archive);
-        self.check_floors(&archive, thinned.last().copied());
+        self.check_floors(SHARD, &archive, thinned.last().copied());
         archive
     }
 
@@ -69,15 +75,18 @@ impl Realm {
     fn check_shards(&self) -> Archive {
         let seed = self.seed;
         let mut leaves: BTreeMap<(Shard, LeafIndex), (OwnerId, Batch)> = BTreeMap::new();
+        let mut thinned: BTreeMap<Shard, LeafIndex> = BTreeMap::new();
         for (owner, held) in &self.owners {
             let archived = self.archived(*owner);
             for ((leaf, found), written) in archived.iter().zip(&held.chain) {
                 let bytes = &written.batch.bytes;
-                assert!(
-                    *found == ArchivedBatch::Whole(bytes.clone()),
-                    "seed {seed}: a batch of owner {owner}"
-                );
                 let batch = Batch::read(bytes).expect("it was written");
+                let expected = held.expected(bytes, &batch, found);
+                assert!(*found == expected, "seed {seed}: a batch of owner {owner}");
+                if found.is_thinned() {
+                    let newest = thinned.entry(held.shard).or_default();
+                    *newest = (*newest).max(*leaf);
+                }
                 let before = leaves.insert((held.shard, *leaf), (*owner, batch));
                 assert!(before.is_none(), "seed {seed}: leaf {leaf:?} of shard {}", held.shard);
             }
@@ -93,7 +102,9 @@ impl Realm {
                 "seed {seed}: leaves of shard {shard}"
             );
             let leaves = own.into_iter().map(|(_, leaf)| leaf).collect();
-            self.check_tree(shard, &Archive { leaves });
+            let archive = Archive { leaves };
+            self.check_tree(shard, &archive);
+            self.check_floors(shard, &archive, thinned.get(&shard).copied());
         }
         let order = self.order.leaves();
         assert_eq!(order.len(), leaves.len(), "seed {seed}: committed leaves");
@@ -106,22 +117,22 @@ impl Realm {
     }
 
     /// Checks that each floor is the state that was written at the horizon, and that nothing beyond it was deleted.
-    fn check_floors(&self, archive: &Archive, newest: Option<LeafIndex>) {
+    fn check_floors(&self, shard: Shard, archive: &Archive, newest: Option<LeafIndex>) {
         let seed = self.seed;
-        let horizon = wait(read_horizon(&self.store, SHARD)).expect("the store answers");
+        let horizon = wait(read_horizon(&self.store, shard)).expect("the store answers");
         let newest_kept = horizon.map(|horizon| horizon.leaf);
         assert!(
             newest <= newest_kept,
             "seed {seed}: {newest:?} was deleted, and the horizon is {newest_kept:?}"
         );
         let Some(horizon) = horizon else { return };
-        for (owner, held) in &self.owners {
+        for (owner, held) in self.owners.iter().filter(|(_, held)| held.shard == shard) {
             let before = archive.leaves[..=horizon.leaf.0 as usize].iter();
             let last = before
                 .filter(|(of, _)| of == owner)
                 .map(|(_, batch)| batch.header.number)
                 .next_back();
-            let floor = wait(read_floor(&self.store, SHARD, *owner, BatchNumber(0))).expect("the store answers");
+            let floor = wait(read_floor(&self.store, shard, *owner, BatchNumber(0))).expect("the store answers");
             let found = floor.as_ref().map(|floor| (floor.tail.batch, floor.hash()));
             let expected = last.map(|last| (last, held.chain[last.0 as usize - 1].state));
             assert_eq!(found, expected, "seed {seed}: the floor of owner {owner}");

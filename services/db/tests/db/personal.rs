@@ -113,7 +113,7 @@ fn backups_have_no_keys_and_all_erasures() {
         immediate(personal::key(&store, person, [fresh; 32])).expect("a key");
     }
     forget(&store, anna, 5).expect("forgotten");
-    let rows = immediate(read_unlogged(&store, SHARD)).expect("readable");
+    let rows = immediate(read_unlogged(&store)).expect("readable");
     assert!(
         rows.iter()
             .all(|(_, value)| !value.windows(32).any(|bytes| bytes == [0xb1; 32]))
@@ -280,9 +280,9 @@ fn a_person_without_a_key_is_erased_permanently() {
 fn torn() -> (Vec<Row>, DatabaseId) {
     let store = MemoryStore::new().store();
     let anna = account(&store, b"anna");
-    let mut rows = immediate(read_unlogged(&store, SHARD)).expect("readable");
+    let mut rows = immediate(read_unlogged(&store)).expect("readable");
     forget(&store, anna, 7).expect("forgotten");
-    let later = immediate(read_unlogged(&store, SHARD)).expect("readable");
+    let later = immediate(read_unlogged(&store)).expect("readable");
     let forgotten = personal_rows::forgotten();
     rows.extend(later.into_iter().filter(|(key, _)| forgotten.contains(key)));
     (rows, anna)
@@ -317,12 +317,12 @@ fn an_erased_persons_account_is_deleted_with_the_next_change() {
     // Nor is it in a backup, or restored from one.
     let store = MemoryStore::new().store();
     put(&store, &rows);
-    let again = immediate(read_unlogged(&store, SHARD)).expect("readable");
+    let again = immediate(read_unlogged(&store)).expect("readable");
     let accounts = KeyRange::prefix(&database::account_key(&[]));
     assert!(again.iter().all(|(key, _)| !accounts.contains(key)));
     let store = MemoryStore::new().store();
     let claimed = immediate(ClaimedStore::claim(store.clone(), "torn")).expect("empty");
-    let begun = immediate(claimed.begin(SHARD, &rows, &Extent::default()));
+    let begun = immediate(claimed.begin(&rows, &Extent::default()));
     assert!(begun.is_ok() && found(&store).is_none());
     assert!(matches!(person(&store, anna), Person::Forgotten(_)));
 }

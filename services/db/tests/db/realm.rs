@@ -16,7 +16,8 @@ use annals_store::{
     KeyRange, MemoryStore, ScanOrder, Store, StoreError,
     faults::{Call, Fault, FaultyStore},
     layout::{
-        director::Term,
+        chunks,
+        director::{Term, schema_key},
         owners::{self, OpeningRecord},
         shards,
     },
@@ -25,7 +26,7 @@ use annals_store::{
 
 use crate::{
     game,
-    scribe::{Scribe, empty},
+    scribe::{SCHEMA, Scribe, empty},
     together::{Committed, Lane, yielding},
     wait,
 };
@@ -131,6 +132,9 @@ impl Realm {
         let transaction = realm.store.begin();
         let stored = transaction.set(&shards::count_key(), &shards::encode_count(count));
         stored.expect("a small row");
+        for (key, chunk) in chunks(&schema_key(SCHEMA), &game::schema().encode()) {
+            transaction.set(&key, chunk).expect("a small row");
+        }
         wait(transaction.commit()).expect("nothing fails");
         realm.lanes = (1..count)
             .map(|shard| Lane::begin(&realm.reached, Shard(shard)))

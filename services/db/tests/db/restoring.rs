@@ -31,6 +31,7 @@ const STEPS: usize = 100;
 fn lineage(leaf: u64) -> Lineage {
     Lineage {
         leaf: LeafIndex(leaf),
+        others: Vec::new(),
         restored: WallTime(5),
         from: "old".into(),
         to: "new".into(),
@@ -83,7 +84,7 @@ pub(crate) fn leaves(realm: &Realm) -> Vec<ArchivedBatch> {
 
 /// The rows that cannot be derived from a log, with the schema that the realm's batches name.
 pub(crate) fn unlogged(realm: &Realm, leaves: &[ArchivedBatch]) -> Vec<Row> {
-    let mut rows = immediate(read_unlogged(&realm.store, SHARD)).expect("the store answers");
+    let mut rows = immediate(read_unlogged(&realm.store)).expect("the store answers");
     let schema = header(&leaves[0]).schema;
     let key = director::schema_key(schema);
     let encoded = game::schema().encode();
@@ -99,7 +100,7 @@ pub(crate) fn header(archived: &ArchivedBatch) -> Header {
 fn extent(leaves: &[ArchivedBatch]) -> Extent {
     let headers = leaves.iter().map(header);
     Extent {
-        leaves: leaves.len() as u64,
+        leaves: BTreeMap::from([(SHARD, leaves.len() as u64)]),
         logs: headers.map(|header| (header.owner, header.number)).collect(),
     }
 }
@@ -136,11 +137,11 @@ async fn fill(
     extent: &Extent,
 ) -> Result<BTreeMap<OwnerId, Hash>, RestoreError> {
     let claimed = ClaimedStore::claim(store.clone(), "old-5").await?;
-    let mut restoring = claimed.begin(SHARD, rows, extent).await?;
+    let mut restoring = claimed.begin(rows, extent).await?;
     for (leaf, archived) in (0..).zip(leaves) {
-        restoring.take(LeafIndex(leaf), archived.clone()).await?;
+        restoring.take(SHARD, LeafIndex(leaf), archived.clone()).await?;
     }
-    restoring.finish(None, &lineage(leaves.len() as u64)).await
+    restoring.finish(&BTreeMap::new(), &lineage(leaves.len() as u64)).await
 }
 
 #[test]
@@ -277,9 +278,9 @@ fn an_interrupted_restore_is_reported_and_restarted() {
             let taken = realm.roll(leaves.len() + 1);
             immediate(async {
                 let claimed = ClaimedStore::claim(store.clone(), "old-5").await?;
-                let mut restoring = claimed.begin(SHARD, &rows, &extent).await?;
+                let mut restoring = claimed.begin(&rows, &extent).await?;
                 for (leaf, archived) in (0..).zip(&leaves).take(taken) {
-                    restoring.take(LeafIndex(leaf), archived.clone()).await?;
+                    restoring.take(SHARD, LeafIndex(leaf), archived.clone()).await?;
                 }
                 Ok::<_, RestoreError>(())
             })
@@ -346,12 +347,12 @@ fn a_backup_with_missing_or_changed_leaves_is_rejected() {
     let store = MemoryStore::new().store();
     let finished = immediate(async {
         let claimed = ClaimedStore::claim(store, "old-5").await?;
-        let mut restoring = claimed.begin(SHARD, &rows, &extent(&leaves)).await?;
+        let mut restoring = claimed.begin(&rows, &extent(&leaves)).await?;
         for (leaf, archived) in (0..).zip(&leaves) {
-            restoring.take(LeafIndex(leaf), archived.clone()).await?;
+            restoring.take(SHARD, LeafIndex(leaf), archived.clone()).await?;
         }
         restoring
-            .finish(Some(Hash([9; 32])), &lineage(leaves.len() as u64))
+            .finish(&BTreeMap::from([(SHARD, Hash([9; 32]))]), &lineage(leaves.len() as u64))
             .await
     });
     assert!(matches!(finished, Err(RestoreError::Root { .. })), "{finished:?}");

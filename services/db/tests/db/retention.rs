@@ -100,7 +100,7 @@ fn retention_continues_in_a_restored_realm() {
     let leaves = leaves(&realm);
     let rows = unlogged(&realm, &leaves);
     let (store, _) = restore(&rows, &leaves).expect("it is restored");
-    let again = immediate(read_unlogged(&store, SHARD)).expect("the store answers");
+    let again = immediate(read_unlogged(&store)).expect("the store answers");
     let of = |rows: &[(Vec<u8>, Vec<u8>)]| {
         rows.iter()
             .filter(|(key, _)| key[0] >= 0x29)

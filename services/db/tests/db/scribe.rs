@@ -6,6 +6,9 @@ use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, Owne
 /// The realm's name in every batch.
 pub(crate) const REALM: &str = "test";
 
+/// The definitions that every batch names.
+pub(crate) const SCHEMA: Hash = Hash([3; 32]);
+
 /// A log that is being written, and the state that it folds into.
 pub(crate) struct Scribe {
     pub(crate) state: OwnerState,
@@ -159,6 +162,6 @@ fn imprint(owner: OwnerId, epoch: Epoch) -> Imprint {
         realm: REALM.into(),
         owner,
         epoch,
-        schema: Hash([3; 32]),
+        schema: SCHEMA,
     }
 }

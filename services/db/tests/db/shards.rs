@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use annals_db::{Round, ledger::audit, read_stored};
+use annals_db::{Round, ledger::audit, read_horizon, read_stored};
 use annals_def::Value;
 use annals_event::Body;
 use annals_ids::{DatabaseId, EntityId, OwnerId, Part, WallTime};
 use annals_store::{
-    KeyRange, ScanOrder,
+    KeyRange, ScanOrder, Store,
     layout::{
         database::{self, Checkout},
         ledger as layout,
@@ -42,22 +42,23 @@ fn refold_shards(seed: u64, shards: u16) {
     let (realm, _) = played_on(Realm::of_shards(seed, shards));
     let mut again = Realm::of_shards(seed, shards);
     again.refold_shards(&realm);
-    // Until when nothing needs to be looked up is not a function of the archive: batches that change nothing may know.
-    let is_head = |key: &[u8]| key == layout::head_key();
-    let settled = |realm: &Realm| {
-        let rows = rows(realm).into_iter();
-        let settle = |(key, value): (Vec<u8>, Vec<u8>)| match layout::Head::decode(Some(&value)) {
-            Ok(head) if is_head(&key) => (key, layout::Head { due: None, ..head }.encode()),
-            _ => (key, value),
-        };
-        rows.map(settle).collect::<Vec<_>>()
-    };
-    let (one, two) = (settled(&realm), settled(&again));
+    let (one, two) = (settled_rows(&realm.store), settled_rows(&again.store));
     assert!(one.len() > 20, "seed {seed}: something happened");
     let differs = one.iter().zip(&two).find(|(one, two)| one != two);
     assert_eq!(differs, None, "seed {seed}");
     assert_eq!(one.len(), two.len(), "seed {seed}");
     assert_eq!(entries(&realm), entries(&again), "seed {seed}");
+}
+
+/// The ledger's rows, except until when nothing needs to be looked up: that is not a function of the archive, since batches
+/// that change nothing may know.
+pub(crate) fn settled_rows(store: &Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let is_head = |key: &[u8]| key == layout::head_key();
+    let settle = |(key, value): (Vec<u8>, Vec<u8>)| match layout::Head::decode(Some(&value)) {
+        Ok(head) if is_head(&key) => (key, layout::Head { due: None, ..head }.encode()),
+        _ => (key, value),
+    };
+    rows(store).into_iter().map(settle).collect()
 }
 
 #[test]
@@ -93,8 +94,8 @@ struct Active {
 }
 
 /// Entities whose base parts and cell parts are on any shards, with dbs that are behind one another.
-struct Play {
-    realm: Realm,
+pub(crate) struct Play {
+    pub(crate) realm: Realm,
     parts: Parts,
     bases: Vec<OwnerId>,
     cells: Vec<OwnerId>,
@@ -106,6 +107,8 @@ struct Play {
     next: u64,
     /// Activations that began from a row that cell parts of another shard had written.
     compared: usize,
+    /// Bytes that retention deleted; `None` without retention.
+    deleted: Option<u64>,
 }
 
 impl Play {
@@ -124,6 +127,15 @@ impl Play {
             now: 1_000,
             next: 1_000,
             compared: 0,
+            deleted: None,
+        }
+    }
+
+    /// The same, with retention or without.
+    pub(crate) fn of(seed: u64, shards: u16, retains: bool) -> Self {
+        Self {
+            deleted: retains.then_some(0),
+            ..Self::new(seed, shards)
         }
     }
 
@@ -210,6 +222,10 @@ impl Play {
             (Some(at), 0..=2) if !is_moving => {
                 let hp = self.realm.roll(1_000) as i64;
                 acts::set(&mut self.realm, at, entity, "hp", Value::Int(hp));
+                if self.deleted.is_some() {
+                    let baggage = Value::Bytes(vec![7; 2_000]);
+                    acts::set(&mut self.realm, at, entity, "baggage", baggage);
+                }
                 self.write(at);
             }
             (Some(at), 3 | 4) if !is_moving => {
@@ -233,8 +249,13 @@ impl Play {
         self.write(home);
     }
 
-    fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         let shard = self.realm.roll(self.realm.lanes.len() + 1);
+        if let Some(deleted) = self.deleted
+            && self.realm.roll(100) == 0
+        {
+            self.deleted = Some(deleted + self.realm.delete_in(shard));
+        }
         match self.realm.roll(16) {
             0..=7 => {
                 let stored = 1 + self.realm.roll(STORED as usize) as u64;
@@ -273,7 +294,7 @@ impl Play {
     }
 
     /// Ends all activations, and folds and answers everything.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for to in self.cells.clone() {
             for _ in 0..=STORED {
                 self.parts.take_over(&mut self.realm, to);
@@ -308,12 +329,30 @@ impl Play {
         }
         let errands = KeyRange::new(vec![0x3a], vec![0x3c]);
         let left = wait(self.realm.store.begin().get_range(&errands, 9, ScanOrder::Forward));
-        assert_eq!(
-            left.expect("the store answers").rows,
-            [],
-            "seed {seed}: requests between shards"
-        );
+        let left = left.expect("the store answers").rows;
+        let keys: Vec<_> = left.into_iter().map(|(key, _)| key).collect();
+        assert!(keys.is_empty(), "seed {seed}: requests between shards: {keys:?}");
     }
+}
+
+#[test]
+fn each_shard_deletes_behind_a_horizon_of_its_own() {
+    let mut moved = 0;
+    for seed in 0..SEEDS / 3 {
+        let mut play = Play::of(seed, 2 + u16::try_from(seed % 2).expect("few shards"), true);
+        for _ in 0..STEPS {
+            play.step();
+        }
+        play.settle();
+        for shard in play.realm.shards() {
+            play.realm.delete_in(shard.0.into());
+            let horizon = wait(read_horizon(&play.realm.store, shard)).expect("the store answers");
+            moved += u32::from(horizon.is_some());
+        }
+        play.check();
+        assert!(play.deleted > Some(0), "seed {seed}: something was deleted on the way");
+    }
+    assert!(moved > 30, "{moved} horizons");
 }
 
 #[test]

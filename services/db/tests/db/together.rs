@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use annals_db::{Alarm, FoldError, Folder, Round, ledger::read_changes};
-use annals_ids::{LeafIndex, OwnerId, Shard};
+use annals_db::{Alarm, FoldError, Folder, Replay, RetentionPace, RetentionProgress, Round, ledger::read_changes};
+use annals_ids::{LeafIndex, OwnerId, Shard, WallTime};
 use annals_store::{
     Backend, CommitRequest, Committed as Outcome, Mutation, Page, RangeRead, Store, StoreError, Version,
     layout::archive,
@@ -21,6 +21,9 @@ use annals_store::{
 use bytes::Bytes;
 
 use crate::{game, realm::Realm, wait};
+
+/// Leaves of a segment.
+const SEALED_LEAVES: usize = 12;
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -205,7 +208,9 @@ impl Realm {
         }
         for shard in self.shards() {
             let own = changes.iter().filter(|change| change.shard == shard);
-            let folder = self.begin_folder(shard).again(own.map(|change| change.leaf).collect());
+            let folder = self
+                .begin_folder(shard)
+                .again(Arc::new(Replay::of_shard(own.map(|change| change.leaf).collect(), 0)));
             let (db, _, _) = self.lane(shard.0.into());
             *db = folder;
         }
@@ -220,6 +225,25 @@ impl Realm {
             }
             let alarms = wait(fold_on(db)).expect("nothing fails");
             assert_eq!(alarms, [], "seed {}", self.seed);
+        }
+    }
+
+    /// The db of a shard seals what it has archived, and deletes everything that may be deleted. Returns the bytes that
+    /// were deleted.
+    pub(crate) fn delete_in(&mut self, shard: usize) -> u64 {
+        let seed = self.seed;
+        let (db, _, _) = self.lane(shard);
+        let mut sealer = db.sealer().of_leaves(SEALED_LEAVES);
+        while wait(sealer.seal_next()).expect("nothing fails").is_some() {}
+        let mut retention = db.retention(RetentionPace::Eager);
+        let mut lost = 0;
+        loop {
+            match wait(retention.turn(WallTime(u64::MAX))) {
+                Ok(RetentionProgress::Idle) => return lost,
+                Ok(RetentionProgress::Thinned { bytes, .. }) => lost += bytes,
+                Ok(RetentionProgress::Folding | RetentionProgress::Moved(_)) => {}
+                Err(error) => panic!("seed {seed}: shard {shard}: {error}"),
+            }
         }
     }
 

@@ -159,17 +159,18 @@ fn leaves(store: &Store) -> BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)> {
 
 /// The store of a realm that is restored from everything available.
 fn restored(seed: u64, store: &Store, leaves: &BTreeMap<LeafIndex, (OwnerId, ArchivedBatch)>) -> Store {
-    let rows = immediate(read_unlogged(store, SHARD)).expect("readable");
+    let rows = immediate(read_unlogged(store)).expect("readable");
     let number = |archived: &ArchivedBatch| Header::read(archived.header()).expect("a header").0.number;
     let extent = Extent {
-        leaves: leaves.len() as u64,
+        leaves: BTreeMap::from([(SHARD, leaves.len() as u64)]),
         logs: leaves
             .values()
             .map(|(owner, archived)| (*owner, number(archived)))
             .collect(),
     };
     let lineage = Lineage {
-        leaf: LeafIndex(extent.leaves),
+        leaf: LeafIndex(leaves.len() as u64),
+        others: Vec::new(),
         restored: WallTime(5),
         from: "old".into(),
         to: "new".into(),
@@ -178,11 +179,11 @@ fn restored(seed: u64, store: &Store, leaves: &BTreeMap<LeafIndex, (OwnerId, Arc
     let restored = MemoryStore::new().store();
     let restoring = async {
         let claimed = ClaimedStore::claim(restored.clone(), "old-5").await?;
-        let mut restoring = claimed.begin(SHARD, &rows, &extent).await?;
+        let mut restoring = claimed.begin(&rows, &extent).await?;
         for (leaf, (_, archived)) in leaves {
-            restoring.take(*leaf, archived.clone()).await?;
+            restoring.take(SHARD, *leaf, archived.clone()).await?;
         }
-        restoring.finish(None, &lineage).await
+        restoring.finish(&BTreeMap::new(), &lineage).await
     };
     immediate(restoring).unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
     restored

@@ -1,6 +1,6 @@
 //! Origin of a restored realm.
 
-use annals_ids::{LeafIndex, WallTime};
+use annals_ids::{LeafIndex, Shard, WallTime};
 
 use super::fields::{Fields, key};
 use crate::{KeyRange, StoreError, Transaction};
@@ -8,8 +8,10 @@ use crate::{KeyRange, StoreError, Transaction};
 /// One restoration: of another realm, or of an earlier state of this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lineage {
-    /// The first leaf that is not from the original realm.
+    /// The first leaf of the first shard that is not from the original realm.
     pub leaf: LeafIndex,
+    /// The same of the other shards, in their order.
+    pub others: Vec<LeafIndex>,
     /// Time, by the wall clock.
     pub restored: WallTime,
     /// The name of the realm of the backup, which its batches carry.
@@ -49,6 +51,15 @@ pub async fn read_unfinished(transaction: &Transaction) -> Result<Option<String>
 }
 
 impl Lineage {
+    /// The first leaf of a shard that is not from the original realm.
+    #[must_use]
+    pub fn leaf_of(&self, shard: Shard) -> LeafIndex {
+        match usize::from(shard.0).checked_sub(1) {
+            None => self.leaf,
+            Some(other) => self.others.get(other).copied().unwrap_or_default(),
+        }
+    }
+
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -57,6 +68,11 @@ impl Lineage {
             let length = u32::try_from(text.len()).expect("invariant: names are short");
             value.extend(length.to_be_bytes());
             value.extend(text.as_bytes());
+        }
+        if !self.others.is_empty() {
+            let count = u16::try_from(self.others.len()).expect("invariant: a realm has few shards");
+            value.extend(count.to_be_bytes());
+            value.extend(self.others.iter().flat_map(|leaf| leaf.0.to_be_bytes()));
         }
         value
     }
@@ -73,14 +89,25 @@ impl Lineage {
             let bytes = fields.bytes(length)?.to_vec();
             String::from_utf8(bytes).map_err(|_| fields.corrupt())
         };
-        let lineage = Self {
-            leaf,
-            restored,
-            from: text()?,
-            to: text()?,
-            backup: text()?,
-        };
+        let (from, to, backup) = (text()?, text()?, text()?);
+        let mut others = Vec::new();
+        if !fields.is_empty() {
+            let count = fields.u16()?;
+            for _ in 0..count {
+                others.push(LeafIndex(fields.u64()?));
+            }
+            if count == 0 {
+                return Err(fields.corrupt());
+            }
+        }
         fields.finish()?;
-        Ok(lineage)
+        Ok(Self {
+            leaf,
+            others,
+            restored,
+            from,
+            to,
+            backup,
+        })
     }
 }

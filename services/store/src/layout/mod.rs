@@ -61,11 +61,12 @@
 //! | `33` | – | [`director::LeaderConnection`] | director |
 //! | `34` | – | [`director::Upgrade`], while one is prepared | director, db |
 //! | `38` | number:u64 | [a changed setting](setting_changes) of a running process; in no backup | the changed process |
-//! | `39` | – | number of [shards](shards):u16; absent while there is one | director |
+//! | `39` | – | number of [shards](shards):u16, [`shards::AloneUntil`] if there was one for a time; absent while there is one | db |
 //! | `3a` | shard:u16, 0:u8, entity:u64 | [`shards::Parting`], until that shard has passed it | db |
 //! | `3a` | shard:u16, 1:u8, entity:u64 | database id:u64 of an entity whose cell part that shard is to write | db |
 //! | `3b` | entity:u64, chunk:u16 | [`shards::EndedCell`], until its activation has ended | db |
 //! | `3c` | last notice:u64 of a batch | [`shards::LedgerChange`], in a realm of several shards | db |
+//! | `3d` | shard:u16, entity:u64, leaf:u64, chunk:u16 | [`shards::EndedCell`] before the [horizon](retention) | db |
 //!
 //! A transfer is the entity id:u64 and the number:u64 of its asker. Numbers in keys are big-endian, so that they sort.
 //! Values that may exceed the store's maximum are split into chunks.

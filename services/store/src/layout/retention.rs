@@ -1,5 +1,5 @@
 //! Retention (rule F14): the horizon up to which events were deleted, the floors at it, and the cell parts that stored
-//! entities had before it.
+//! entities had before it: by stored entity, and in a realm of several shards also by activation.
 //!
 //! A floor is an owner's state at the horizon. Floors have two areas, as snapshots have: new floors are written into
 //! the area that the horizon does not name, and one transaction moves the horizon and names that area.
@@ -137,6 +137,35 @@ pub fn parts(shard: Shard) -> KeyRange {
 pub fn part_of(key: &[u8]) -> Result<(DatabaseId, LeafIndex), StoreError> {
     let mut fields = Fields::of("a cell part's key", key.get(3..).unwrap_or_default());
     let place = (DatabaseId(fields.u64()?), LeafIndex(fields.u64()?));
+    fields.u16()?;
+    fields.finish()?;
+    Ok(place)
+}
+
+/// Key prefix of the chunks of a cell part that ended at a leaf.
+#[must_use]
+pub fn ended_key(shard: Shard, entity: EntityId, leaf: LeafIndex) -> Vec<u8> {
+    let parts = [
+        &shard.0.to_be_bytes()[..],
+        &entity.0.to_be_bytes(),
+        &leaf.0.to_be_bytes(),
+    ];
+    key(0x3d, &parts)
+}
+
+/// All cell parts of a shard that ended before its horizon, chunk by chunk.
+#[must_use]
+pub fn ended(shard: Shard) -> KeyRange {
+    KeyRange::prefix(&key(0x3d, &[&shard.0.to_be_bytes()]))
+}
+
+/// The entity and the leaf in the key of a chunk of [`ended`].
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn ended_of(key: &[u8]) -> Result<(EntityId, LeafIndex), StoreError> {
+    let mut fields = Fields::of("the key of an ended cell part", key.get(3..).unwrap_or_default());
+    let place = (EntityId(fields.u64()?), LeafIndex(fields.u64()?));
     fields.u16()?;
     fields.finish()?;
     Ok(place)

@@ -41,6 +41,16 @@ pub struct LedgerChange {
     pub leaf: LeafIndex,
 }
 
+/// The part of the first shard's archive from before the realm had others: it changed the ledger in the order of its
+/// leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AloneUntil {
+    /// Number of its leaves.
+    pub leaves: u64,
+    /// The last notice that it created.
+    pub notice: NoticeNumber,
+}
+
 /// Key of the number of shards.
 #[must_use]
 pub fn count_key() -> Vec<u8> {
@@ -53,18 +63,42 @@ pub fn encode_count(shards: u16) -> [u8; 2] {
     shards.to_be_bytes()
 }
 
+/// The stored form of the number of shards of a realm that has had one for a time.
+#[must_use]
+pub fn encode_grown(shards: u16, alone: AloneUntil) -> Vec<u8> {
+    let numbers = [alone.leaves, alone.notice.0];
+    let numbers = numbers.iter().flat_map(|number| number.to_be_bytes());
+    encode_count(shards).into_iter().chain(numbers).collect()
+}
+
 /// Decodes the number of shards: one, if there is no value.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn decode_count(value: Option<&[u8]>) -> Result<u16, StoreError> {
-    let Some(value) = value else { return Ok(1) };
+    decode_grown(value).map(|(shards, _)| shards)
+}
+
+/// Decodes the number of shards, and how far the first shard was alone, if it was for a time.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn decode_grown(value: Option<&[u8]>) -> Result<(u16, Option<AloneUntil>), StoreError> {
+    let Some(value) = value else { return Ok((1, None)) };
     let mut fields = Fields::of("the number of shards", value);
     let shards = fields.u16()?;
-    match shards {
-        1..=SHARDS => fields.finish().map(|()| shards),
-        _ => Err(fields.corrupt()),
+    if !(1..=SHARDS).contains(&shards) {
+        return Err(fields.corrupt());
     }
+    let alone = match value.len() {
+        2 => None,
+        _ => Some(AloneUntil {
+            leaves: fields.u64()?,
+            notice: NoticeNumber(fields.u64()?),
+        }),
+    };
+    fields.finish()?;
+    Ok((shards, alone))
 }
 
 /// Reads the number of shards.
@@ -156,6 +190,12 @@ pub async fn write_ended(transaction: &Transaction, entity: EntityId, cell: &End
 #[must_use]
 pub fn change_key(last: NoticeNumber) -> Vec<u8> {
     key(0x3c, &[&last.0.to_be_bytes()])
+}
+
+/// All changes of the ledger.
+#[must_use]
+pub fn changes() -> KeyRange {
+    KeyRange::prefix(&key(0x3c, &[]))
 }
 
 /// All changes of the ledger after the one with this last notice.

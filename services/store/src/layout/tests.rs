@@ -14,7 +14,7 @@ use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
 use super::{
     adoptions, archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal,
-    read_chunks, segments, setting_changes, shards, snapshots, tiles,
+    read_chunks, retention, segments, setting_changes, shards, snapshots, tiles,
 };
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
 
@@ -63,6 +63,7 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         shards::parting_key(shard, EntityId(number)),
         shards::ended_key(EntityId(number)),
         shards::change_key(NoticeNumber(number)),
+        retention::ended_key(shard, EntityId(number), LeafIndex(number)),
     ]
 }
 
@@ -268,6 +269,22 @@ proptest! {
 }
 
 #[test]
+fn a_realm_that_grew_names_what_its_only_shard_had() {
+    let alone = shards::AloneUntil {
+        leaves: 7,
+        notice: NoticeNumber(9),
+    };
+    let grown = shards::encode_grown(3, alone);
+    assert_eq!(shards::decode_grown(Some(&grown)), Ok((3, Some(alone))));
+    assert_eq!(shards::decode_count(Some(&grown)), Ok(3));
+    assert_eq!(shards::decode_grown(Some(&shards::encode_count(2))), Ok((2, None)));
+    for length in (0..grown.len()).filter(|length| *length != 2) {
+        let cut = shards::decode_grown(Some(&grown[..length]));
+        assert!(matches!(cut, Err(StoreError::Corrupt(_))), "{length} B");
+    }
+}
+
+#[test]
 fn a_realm_has_at_least_one_shard() {
     assert_eq!(shards::decode_count(None), Ok(1));
     assert_eq!(shards::decode_count(Some(&shards::encode_count(3))), Ok(3));
@@ -281,8 +298,13 @@ proptest! {
     #[test]
     fn restoration_values_round_trip(numbers in any::<[u64; 2]>(), from in ".{0,20}", to in ".{0,20}", backup in ".{0,20}") {
         let [leaf, restored] = numbers;
-        let lineage = Lineage { leaf: LeafIndex(leaf), restored: WallTime(restored), from, to, backup };
-        read_back(&lineage, &lineage.encode(), Lineage::decode)?;
+        let others = Vec::new();
+        let lineage = Lineage { leaf: LeafIndex(leaf), others, restored: WallTime(restored), from, to, backup };
+        let shorter = lineage.encode();
+        read_back(&lineage, &shorter, Lineage::decode)?;
+        let lineage = Lineage { others: vec![LeafIndex(restored), LeafIndex(leaf)], ..lineage };
+        read_back_beyond(&lineage, Some(&shorter), &lineage.encode(), Lineage::decode)?;
+        prop_assert_eq!([0, 1, 2, 3].map(|shard| lineage.leaf_of(Shard(shard)).0), [leaf, restored, leaf, 0]);
         prop_assert!(lineage::restorations().contains(&lineage::key_of(LeafIndex(leaf))));
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::Path,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
@@ -9,11 +10,13 @@ use std::{
 
 use annals::up::{Realm, RealmPlan};
 use annals_bots::checker::check;
+use annals_db::{ledger::audit, read_shards};
 use annals_def::Schema;
 use annals_host::{
     nats::ServerCount,
     process::{connect, remote_store},
 };
+use annals_store::embedded::EmbeddedStore;
 use tokio::process::Command;
 
 use crate::{
@@ -26,6 +29,9 @@ const BOTS: usize = 4;
 
 /// Events that they must be shown before they count as playing.
 const SHOWN: u64 = 80;
+
+/// Lines of what bots were shown before a backup.
+const LINES: usize = 200;
 
 /// Maximum time until all bots play in a restored realm.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -75,6 +81,63 @@ async fn a_live_backup_restores_to_a_playable_realm() {
     assert_playable(here, "played", &schema).await;
     let restored = accounts(here, &["--data", "played"]).await;
     assert!(playing.keys().all(|id| restored.contains_key(id)), "{restored:?}");
+}
+
+/// A backup of a realm of several shards has everything that was shown before it was begun (rule T6), and the realm that
+/// is restored from it plays on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_backup_of_three_shards_restores_to_a_playable_realm() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start_with_shards(3, 2).await;
+    let schema = Arc::clone(&realm.schema);
+    let folder = tempfile::tempdir().expect("a folder for backups");
+    let here = folder.path();
+    let nats = realm.realm.nats();
+    realm.wait_for_trade().await;
+    let shown = here.join("shown before");
+    within(TIMEOUT, "bots to write what they were shown", async {
+        while copy_lines(&realm.shown_files(), &shown) < LINES {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    })
+    .await;
+    let made = annals(here, &["backup", "create", "--realm", "played", "--nats", &nats]).await;
+    assert!(!made.contains("note:"), "every shard was folded: {made}");
+    annals(here, &["backup", "verify"]).await;
+    realm.assert_playing("a backup").await;
+    realm.stop_and_verify().await;
+
+    annals(here, &["backup", "restore", "--data", "played"]).await;
+    let store = EmbeddedStore::open(&here.join("played/store"))
+        .expect("a store")
+        .store();
+    assert_eq!(read_shards(&store).await, Ok(3));
+    let checked = check(&shown, &store, &schema).await.expect("the archives can be read");
+    assert!(checked.is_clean() && checked.shown > 50, "{checked}");
+    let audited = audit(&store).await.expect("the store answers");
+    assert!(
+        audited.findings.is_empty() && audited.entries.0 > 0,
+        "{:?}",
+        audited.findings
+    );
+    drop(store);
+    assert_playable(here, "played", &schema).await;
+}
+
+/// Copies the whole lines of files that are being written. Returns how many there are.
+fn copy_lines(from: &Path, to: &Path) -> usize {
+    fs::create_dir_all(to).expect("a folder");
+    let mut lines = 0;
+    for file in fs::read_dir(from).expect("a folder") {
+        let file = file.expect("a file");
+        let bytes = fs::read(file.path()).expect("a file");
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        lines += bytes[..whole].iter().filter(|byte| **byte == b'\n').count();
+        fs::write(to.join(file.file_name()), &bytes[..whole]).expect("room for a copy");
+    }
+    lines
 }
 
 /// The accounts in a realm's database, and whether each is in use.

@@ -21,6 +21,9 @@ const SHARDS: u16 = 3;
 /// The first folds shards 0 and 2, and serves the store; the second folds shard 1.
 const DBS: u16 = 2;
 
+/// Batches that a shard archives in some seconds of play.
+const FOLDED: u64 = 40;
+
 /// Kills of each kind of process, while bots trade and walk across the borders of cells, which are on different shards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_realm_of_three_shards_keeps_every_promise() {
@@ -58,6 +61,40 @@ async fn a_realm_of_three_shards_keeps_every_promise() {
     let (status, said) = run(Command::new(&annals).args(["log", "verify", "--realm", "played", "--nats", &nats])).await;
     assert!(status.success() && said.contains("nothing is wrong"), "{said}");
     an_item_is_traced(&store, &annals, &nats).await;
+    realm.stop_and_verify().await;
+}
+
+/// The db of shard 1 is killed: bots play on, also those of that shard, and the other shard is folded meanwhile. Started
+/// again, it folds what its stream holds, with nothing lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shards_db_dies_alone() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start_with_shards(2, 2).await;
+    let (_, _, store) = realm.bus();
+    realm.wait_for_trade().await;
+    realm.kill("db-2");
+    // What it has committed by now.
+    tokio::time::sleep(POLL_INTERVAL).await;
+    let before = [archived(&store, 0).await, archived(&store, 1).await];
+    realm.assert_playing("a shard's db is dead").await;
+    within(TIMEOUT, "the other shard to be folded", async {
+        while archived(&store, 0).await < before[0] + FOLDED {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    })
+    .await;
+    realm.assert_playing("the other shard is folded").await;
+    assert_eq!(archived(&store, 1).await, before[1], "nothing folds shard 1");
+    realm.start_again("db-2");
+    within(TIMEOUT, "the shard to be folded again", async {
+        while archived(&store, 1).await < before[1] + FOLDED {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    })
+    .await;
+    realm.assert_playing("both shards are folded").await;
     realm.stop_and_verify().await;
 }
 

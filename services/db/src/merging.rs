@@ -1,0 +1,473 @@
+//! The archives of several shards as one sequence of leaves (rule T6): the order in which a restored realm folds them,
+//! and the cuts in it.
+//!
+//! A leaf *must* follow those on whose result its fold depends: the leaves before it in its shard, the changes of the
+//! ledger before its own, and the ends of earlier activations of a stored entity that it activates. Folds have met these
+//! in some order once, so there always is one. A leaf also *should* follow the leaves that made the calls that its batch
+//! consumed, but a shard may have archived a batch before another shard archived the one that made the call (rule T3):
+//! the sequence can be cut where no such call is open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_event::{Batch, Body, Header, Link, Malformed, OwnerState, Subject, Thinned, calls_made};
+use annals_ids::{
+    BatchNumber, CallNumber, DatabaseId, EntityId, Hash, LeafIndex, NoticeNumber, OwnerId, Part, Shard, WallTime,
+};
+use annals_store::{
+    ArchivedBatch, StoreError,
+    layout::{
+        retention as kept,
+        shards::{self, AloneUntil, LedgerChange},
+    },
+};
+
+use crate::{
+    Cuts, Migrations, RecoveryError, Row, floors_of, horizon_of,
+    restoring::{passing, shards_of},
+};
+
+/// The shard that a realm begins with.
+const FIRST: Shard = Shard(0);
+
+/// An event that orders leaves of different shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    /// A base part begins: of a stored entity, with its check-out, if the number is not 0.
+    BaseBegins(EntityId, DatabaseId, u64),
+    /// An entity is written to the database.
+    Stores(EntityId, DatabaseId),
+    /// A base part has learned whether there is a cell part.
+    Placed(EntityId, bool),
+    BaseEnds(EntityId),
+    /// A cell part with a base part begins, or arrives.
+    CellBegins(EntityId),
+    CellLeaves(EntityId),
+    /// A hand-over was refused.
+    CellReturns(EntityId),
+    CellIsGone(EntityId),
+    CellEnds(EntityId),
+    /// The ledger's owner took a notice from the outbox.
+    Takes(NoticeNumber),
+}
+
+impl Act {
+    fn of((subject, body): (Subject, &Body)) -> Option<Self> {
+        if let (Subject::Owner, Body::Entered { notice, .. }) = (subject, body) {
+            return Some(Self::Takes(*notice));
+        }
+        let Subject::Entity(entity, part) = subject else {
+            return None;
+        };
+        match (part, body) {
+            (Part::Base, Body::BaseCreated(new)) => Some(Self::BaseBegins(entity, new.database, new.checkout)),
+            (Part::Base, Body::Stored { database }) => Some(Self::Stores(entity, *database)),
+            (Part::Base, Body::Placed(at)) => Some(Self::Placed(entity, at.is_some())),
+            (Part::Base, Body::Destroyed) => Some(Self::BaseEnds(entity)),
+            (Part::Cell, Body::CellCreated(new)) if new.based => Some(Self::CellBegins(entity)),
+            (Part::Cell, Body::Onloaded { image, .. }) if image.cell().is_some_and(|cell| cell.based) => {
+                Some(Self::CellBegins(entity))
+            }
+            (Part::Cell, Body::Offloaded { .. }) => Some(Self::CellLeaves(entity)),
+            (Part::Cell, Body::Returned { .. }) => Some(Self::CellReturns(entity)),
+            (Part::Cell, Body::Departed { .. }) => Some(Self::CellIsGone(entity)),
+            (Part::Cell, Body::Destroyed) => Some(Self::CellEnds(entity)),
+            _ => None,
+        }
+    }
+
+    /// Whether the fold writes a row that folds of other shards may write too.
+    fn is_shared(self) -> bool {
+        matches!(
+            self,
+            Self::BaseBegins(..) | Self::Stores(..) | Self::BaseEnds(_) | Self::CellEnds(_) | Self::Takes(_)
+        )
+    }
+}
+
+/// A leaf of an archive, as far as the order of leaves depends on it.
+#[derive(Clone, Debug)]
+pub struct MergedLeaf {
+    leaf: LeafIndex,
+    header: Header,
+    made: Vec<(Link, CallNumber)>,
+    acts: Vec<Act>,
+}
+
+impl MergedLeaf {
+    /// Decodes a leaf.
+    ///
+    /// # Errors
+    /// When it is not a batch.
+    pub fn read(leaf: LeafIndex, archived: &ArchivedBatch) -> Result<Self, Malformed> {
+        match archived {
+            ArchivedBatch::Whole(bytes) => Batch::read(bytes).map(|batch| Self::of(leaf, &batch)),
+            ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(|thinned| Self {
+                leaf,
+                header: thinned.header,
+                made: thinned.calls,
+                acts: Vec::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn of(leaf: LeafIndex, batch: &Batch) -> Self {
+        let events = batch.events.iter().map(|event| (event.subject, &event.body));
+        Self {
+            leaf,
+            header: batch.header.clone(),
+            made: calls_made(batch).collect(),
+            acts: events.filter_map(Act::of).collect(),
+        }
+    }
+
+    /// Owner and number of its batch.
+    #[must_use]
+    pub fn batch(&self) -> (OwnerId, BatchNumber) {
+        (self.header.owner, self.header.number)
+    }
+
+    /// When its batch was closed, by the writer's clock.
+    #[must_use]
+    pub fn wall(&self) -> WallTime {
+        self.header.wall
+    }
+
+    pub(crate) fn leaf(&self) -> LeafIndex {
+        self.leaf
+    }
+
+    /// Whether its fold and those of other shards may write the same rows.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.acts.iter().any(|act| act.is_shared())
+    }
+}
+
+/// The present and the last activations of stored entities.
+#[derive(Debug, Default)]
+pub(crate) struct Lives {
+    active: BTreeMap<EntityId, DatabaseId>,
+    ended: BTreeMap<DatabaseId, EntityId>,
+}
+
+impl Lives {
+    /// Passes a leaf. Returns the activations that it replaces.
+    pub(crate) fn pass(&mut self, leaf: &MergedLeaf) -> Vec<EntityId> {
+        let mut replaced = Vec::new();
+        for act in &leaf.acts {
+            match *act {
+                Act::BaseBegins(entity, database, _) if database.0 != 0 => {
+                    self.active.insert(entity, database);
+                    replaced.extend(self.ended.remove(&database));
+                }
+                Act::Stores(entity, database) => {
+                    self.active.entry(entity).or_insert(database);
+                }
+                Act::BaseEnds(entity) => {
+                    if let Some(database) = self.active.remove(&entity) {
+                        self.ended.insert(database, entity);
+                    }
+                }
+                _ => {}
+            }
+        }
+        replaced
+    }
+}
+
+/// All activations of stored entities in the archives: by their check-outs, and 0 for the activation that first stored
+/// an entity.
+#[derive(Clone, Debug, Default)]
+pub struct Activations {
+    all: BTreeMap<DatabaseId, BTreeSet<u64>>,
+    /// Living base parts of stored entities.
+    active: BTreeSet<EntityId>,
+}
+
+impl Activations {
+    /// Adds a leaf. Each shard's leaves are added in their order.
+    pub fn note(&mut self, leaf: &MergedLeaf) {
+        for act in &leaf.acts {
+            match *act {
+                Act::BaseBegins(entity, database, checkout) if database.0 != 0 => {
+                    self.active.insert(entity);
+                    self.all.entry(database).or_default().insert(checkout);
+                }
+                Act::Stores(entity, database) if self.active.insert(entity) => {
+                    self.all.entry(database).or_default().insert(0);
+                }
+                Act::BaseEnds(entity) => {
+                    self.active.remove(&entity);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A living base part.
+#[derive(Debug, Default)]
+struct Base {
+    /// Its stored entity and check-out.
+    stored: Option<(DatabaseId, u64)>,
+    is_placed: bool,
+    /// Cell parts of whose end it has learned.
+    ends: u32,
+}
+
+/// Merges the leaves of all shards. The caller offers the next leaf of each.
+pub struct Merging {
+    generations: BTreeMap<Hash, u32>,
+    /// The changes of the ledger in their order, with the last notice of each, and how many were passed.
+    changes: Vec<(NoticeNumber, LedgerChange)>,
+    passed: usize,
+    places: BTreeSet<(Shard, LeafIndex)>,
+    /// The part of the first shard's archive from before the realm had others.
+    alone: Option<AloneUntil>,
+    /// Check-outs of the activations that have not ended.
+    activations: BTreeMap<DatabaseId, BTreeSet<u64>>,
+    bases: BTreeMap<EntityId, Base>,
+    /// The last activation of a stored entity, if it has ended, and how many ends of its cell parts are known.
+    ended: BTreeMap<DatabaseId, (EntityId, u32)>,
+    /// Cell parts with a base part, and whether they are in hand-over.
+    cells: BTreeMap<(OwnerId, EntityId), bool>,
+    /// Ends of the cell parts of an activation.
+    cell_ends: BTreeMap<EntityId, u32>,
+    /// Cell parts that ended before the horizon of a shard, and the last leaf before it.
+    kept: BTreeMap<(Shard, LeafIndex), Vec<EntityId>>,
+    horizons: BTreeMap<Shard, LeafIndex>,
+    passing: BTreeSet<OwnerId>,
+    cuts: Cuts,
+}
+
+impl Merging {
+    /// Begins with the first leaves, given the rows that no log yields and the activations in the archives.
+    ///
+    /// # Errors
+    /// When a row cannot be read.
+    pub async fn begin(rows: &[Row], activations: Activations) -> Result<Self, RecoveryError> {
+        let failed = |source| RecoveryError::Store {
+            owner: OwnerId(0),
+            source,
+        };
+        let alone = alone_of(rows).map_err(failed)?;
+        let changes = changes_of(rows).map_err(failed)?;
+        let mut merging = Self {
+            generations: Migrations::of_rows(rows).map_err(failed)?.generations(),
+            places: changes.iter().map(|(_, change)| (change.shard, change.leaf)).collect(),
+            changes,
+            passed: 0,
+            alone,
+            activations: activations.all,
+            bases: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            cell_ends: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            horizons: BTreeMap::new(),
+            passing: passing(rows).map_err(failed)?,
+            cuts: Cuts::default(),
+        };
+        for shard in shards_of(rows).map_err(failed)? {
+            if let Some(horizon) = horizon_of(rows, shard).map_err(failed)? {
+                merging.horizons.insert(shard, horizon.leaf);
+                let floors = floors_of(rows, shard).await?;
+                floors.into_values().for_each(|floor| merging.note_floor(&floor));
+            }
+        }
+        for (shard, leaf, entity) in kept_ends(rows).map_err(failed)? {
+            merging.kept.entry((shard, leaf)).or_default().push(entity);
+        }
+        Ok(merging)
+    }
+
+    /// A cell's log is folded from its floor on.
+    fn note_floor(&mut self, floor: &OwnerState) {
+        let is_based = |image: &annals_event::Image| image.cell().is_some_and(|cell| cell.based);
+        let real = floor.entities.iter().filter(|(_, image)| is_based(image));
+        let real = real.map(|(entity, _)| ((floor.owner, *entity), false));
+        let leaving = floor.departing.values().filter(|(_, image)| is_based(image));
+        let leaving = leaving.map(|(entity, _)| ((floor.owner, *entity), true));
+        self.cells.extend(leaving.chain(real));
+    }
+
+    /// Chooses the shard whose next leaf follows: the one that was closed first among those that depend on nothing that
+    /// is left. Leaves of shards in `closed` do not follow any more. `None` if no leaf can follow.
+    #[must_use]
+    pub fn choose(&self, heads: &BTreeMap<Shard, MergedLeaf>, closed: &BTreeSet<Shard>) -> Option<Shard> {
+        let generation = |head: &MergedLeaf| self.generations.get(&head.header.schema).copied().unwrap_or_default();
+        // Everything was folded when the definitions changed (rule M2).
+        let oldest = heads.values().map(generation).min()?;
+        let open = heads
+            .iter()
+            .filter(|(shard, head)| !closed.contains(shard) && generation(head) == oldest);
+        let possible: Vec<_> = open.filter(|(shard, head)| self.may_follow(**shard, head)).collect();
+        let first = |found: &[(&Shard, &MergedLeaf)]| {
+            let first = found.iter().min_by_key(|(shard, head)| (head.header.wall, **shard));
+            first.map(|(shard, _)| **shard)
+        };
+        let ready: Vec<_> = possible
+            .iter()
+            .copied()
+            .filter(|(_, head)| self.should_follow(head))
+            .collect();
+        first(&ready).or_else(|| first(&possible))
+    }
+
+    /// Whether everything is passed that a fold of the leaf depends on.
+    fn may_follow(&self, shard: Shard, head: &MergedLeaf) -> bool {
+        let place = (shard, head.leaf);
+        let next = self
+            .changes
+            .get(self.passed)
+            .map(|(_, change)| (change.shard, change.leaf));
+        if self.places.contains(&place) && next != Some(place) {
+            return false;
+        }
+        head.acts.iter().all(|act| match *act {
+            // Until the realm had several shards, the order of the first shard is that of the ledger.
+            Act::Takes(notice) => self.is_alone(place) || self.is_entered(notice),
+            Act::BaseBegins(_, database, checkout) if database.0 != 0 => {
+                let earliest = self.activations.get(&database).and_then(BTreeSet::first);
+                earliest.is_none_or(|earliest| *earliest >= checkout)
+            }
+            _ => true,
+        })
+    }
+
+    /// Whether the change of the ledger that created this notice is passed.
+    fn is_entered(&self, notice: NoticeNumber) -> bool {
+        let last = self.passed.checked_sub(1).map(|last| self.changes[last].0);
+        last.is_some_and(|last| notice <= last)
+    }
+
+    fn is_alone(&self, (shard, leaf): (Shard, LeafIndex)) -> bool {
+        shard == FIRST && self.alone.is_some_and(|alone| leaf.0 < alone.leaves)
+    }
+
+    /// Whether everything else is passed that its batch has observed: the calls that it consumed, and the ends of the cell
+    /// parts of the activations before.
+    fn should_follow(&self, head: &MergedLeaf) -> bool {
+        let are_ended = |database: DatabaseId| {
+            let ended = self.ended.get(&database);
+            ended.is_none_or(|(entity, known)| self.cell_ends.get(entity).copied().unwrap_or_default() >= *known)
+        };
+        let activated = head.acts.iter().filter_map(|act| match act {
+            Act::BaseBegins(_, database, _) if database.0 != 0 => Some(*database),
+            _ => None,
+        });
+        self.cuts.has_made(&head.header, &head.made) && activated.into_iter().all(are_ended)
+    }
+
+    /// Passes a leaf. Returns whether the leaves passed so far are a consistent cut.
+    pub fn pass(&mut self, shard: Shard, head: &MergedLeaf) -> bool {
+        if self
+            .changes
+            .get(self.passed)
+            .is_some_and(|(_, next)| (next.shard, next.leaf) == (shard, head.leaf))
+        {
+            self.passed += 1;
+        }
+        let is_deleted = self.horizons.get(&shard).is_some_and(|horizon| head.leaf <= *horizon)
+            && self.passing.contains(&head.header.owner);
+        if !is_deleted {
+            head.acts.iter().for_each(|act| self.act(head.header.owner, *act));
+        }
+        for entity in self.kept.remove(&(shard, head.leaf)).unwrap_or_default() {
+            *self.cell_ends.entry(entity).or_default() += 1;
+        }
+        self.cuts.take_calls(&head.header, head.made.iter().copied())
+    }
+
+    fn act(&mut self, owner: OwnerId, act: Act) {
+        match act {
+            Act::BaseBegins(entity, database, checkout) => {
+                if let Some((before, _)) = self.ended.remove(&database) {
+                    self.cell_ends.remove(&before);
+                }
+                let base = Base {
+                    stored: (database.0 != 0).then_some((database, checkout)),
+                    ..Base::default()
+                };
+                self.bases.insert(entity, base);
+            }
+            Act::Stores(entity, database) => {
+                let base = self.bases.entry(entity).or_default();
+                base.stored.get_or_insert((database, 0));
+            }
+            Act::Placed(entity, is_placed) => {
+                let base = self.bases.entry(entity).or_default();
+                base.ends += u32::from(base.is_placed && !is_placed);
+                base.is_placed = is_placed;
+            }
+            Act::BaseEnds(entity) => self.end_base(entity),
+            Act::CellBegins(entity) | Act::CellReturns(entity) => {
+                self.cells.insert((owner, entity), false);
+            }
+            Act::CellLeaves(entity) => {
+                if let Some(is_leaving) = self.cells.get_mut(&(owner, entity)) {
+                    *is_leaving = true;
+                }
+            }
+            Act::CellIsGone(entity) => {
+                if self.cells.get(&(owner, entity)) == Some(&true) {
+                    self.cells.remove(&(owner, entity));
+                }
+            }
+            Act::CellEnds(entity) => {
+                if self.cells.remove(&(owner, entity)).is_some() {
+                    *self.cell_ends.entry(entity).or_default() += 1;
+                }
+            }
+            Act::Takes(_) => {}
+        }
+    }
+
+    fn end_base(&mut self, entity: EntityId) {
+        let base = self.bases.remove(&entity).unwrap_or_default();
+        let Some((database, checkout)) = base.stored else {
+            self.cell_ends.remove(&entity);
+            return;
+        };
+        if let Some(left) = self.activations.get_mut(&database) {
+            left.remove(&checkout);
+        }
+        self.ended.insert(database, (entity, base.ends));
+    }
+}
+
+/// The changes of the ledger among these rows, in their order, with the last notice of each.
+pub(crate) fn changes_of(rows: &[Row]) -> Result<Vec<(NoticeNumber, LedgerChange)>, StoreError> {
+    let all = shards::changes();
+    let changes = rows.iter().filter(|(key, _)| all.contains(key));
+    let changes = changes.map(|(key, value)| Ok((shards::change_of(key)?, LedgerChange::decode(value)?)));
+    let mut changes: Vec<_> = changes.collect::<Result<_, StoreError>>()?;
+    if let Some(alone) = alone_of(rows)? {
+        let leaf = LeafIndex(alone.leaves.saturating_sub(1));
+        changes.push((alone.notice, LedgerChange { shard: FIRST, leaf }));
+    }
+    changes.sort_by_key(|(last, _)| *last);
+    Ok(changes)
+}
+
+/// How far the first shard was alone, by these rows.
+pub(crate) fn alone_of(rows: &[Row]) -> Result<Option<AloneUntil>, StoreError> {
+    let key = shards::count_key();
+    let value = rows
+        .iter()
+        .find(|(held, _)| *held == key)
+        .map(|(_, value)| value.as_slice());
+    shards::decode_grown(value).map(|(_, alone)| alone)
+}
+
+/// The cell parts among these rows that ended before a horizon, each once.
+fn kept_ends(rows: &[Row]) -> Result<BTreeSet<(Shard, LeafIndex, EntityId)>, StoreError> {
+    let mut found = BTreeSet::new();
+    for shard in shards_of(rows)? {
+        let all = kept::ended(shard);
+        for (key, _) in rows.iter().filter(|(key, _)| all.contains(key)) {
+            let (entity, leaf) = kept::ended_of(key)?;
+            found.insert((shard, leaf, entity));
+        }
+    }
+    Ok(found)
+}
