@@ -58,7 +58,7 @@ pub struct Up {
     /// Host name or address that clients connect to, if it differs from the listening address
     #[arg(long)]
     advertise: Option<String>,
-    /// Accept WebTransport and WebSockets, from web pages of these origins: *, or https://game.example and others with commas
+    /// Accept WebTransport and WebSockets, from pages of these origins: *, or a list such as https://game.example
     #[arg(long, env = "ANNALS_WEB_ORIGINS", value_name = "ORIGINS")]
     web_origins: Option<WebOrigins>,
     /// Sync interval of the private nats-server: always, or an interval such as 100ms

@@ -1,4 +1,5 @@
 import { Malformed, Reader, Writer, fromHex } from "./bytes.js";
+import type { MovementAck } from "./predicted.js";
 import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
@@ -56,6 +57,8 @@ export interface Welcome {
   readonly entity: EntityId;
   readonly typeId: number;
   readonly token: Uint8Array;
+  /** Metres per unit of predicted movements; `undefined` if movements are plain. */
+  readonly scale: number | undefined;
 }
 
 export type HelloAnswer =
@@ -153,6 +156,10 @@ export interface Proof {
 }
 
 const SECRET = 32;
+/** The smallest number of 32 bits with the full precision of these. */
+const SMALLEST_NORMAL = 2 ** -126;
+/** What a client reads beside plain movements, in its hello. */
+const READS_PREDICTED = 1;
 /** The unit of angles in movements, radians. */
 const TURN = (2 * Math.PI) / 65536;
 
@@ -266,11 +273,8 @@ export function readHelloAnswer(body: Uint8Array): HelloAnswer {
         const [session, epoch] = [reader.number("session"), reader.number("epoch")];
         const [of, type] = [entity(reader), typeId(reader)];
         const token = reader.raw(SECRET, "token");
-        // Only plain movements are requested.
-        if (reader.u8("movements") !== 0) {
-          throw new Malformed("movements");
-        }
-        return { kind: "welcome", welcome: { session, epoch, entity: of, typeId: type, token } };
+        const scale = reader.option("movements", () => readScale(reader));
+        return { kind: "welcome", welcome: { session, epoch, entity: of, typeId: type, token, scale } };
       }
       case 2:
         return { kind: "rejected", reason: readReason(reader, REJECTIONS) };
@@ -278,6 +282,14 @@ export function readHelloAnswer(body: Uint8Array): HelloAnswer {
         throw new Malformed("answer");
     }
   });
+}
+
+function readScale(reader: Reader): number {
+  const scale = reader.finite("scale of movements");
+  if (scale < SMALLEST_NORMAL) {
+    throw new Malformed("scale of movements");
+  }
+  return scale;
 }
 
 export function readToClient(body: Uint8Array): ToClient {
@@ -411,7 +423,7 @@ export function writeHello(
     .number(session.session)
     .u8(session.proof.kind === "ticket" ? 1 : 2)
     .raw(session.proof.secret)
-    .u8(0)
+    .u8(READS_PREDICTED)
     .finish();
 }
 
@@ -442,6 +454,14 @@ export function writeStamps(stamps: Stamps): Uint8Array {
 
 export function writeBye(): Uint8Array {
   return new Writer().u8(3).finish();
+}
+
+/** A datagram that acknowledges predicted movements of a view. */
+export function writeMovementAck(view: bigint, { tick, before }: MovementAck): Uint8Array {
+  const writer = new Writer().u8(2).number(view);
+  writer.take(2).setUint16(0, tick, true);
+  writer.take(2).setUint16(0, before, true);
+  return writer.finish();
 }
 
 /** A datagram with the place of the client's own entity. */

@@ -22,9 +22,11 @@ import {
   writeLocate,
   writeLogIn,
   writeMoved,
+  writeMovementAck,
   writeStamps,
 } from "./frames.js";
 import { callRange } from "./message_ids.js";
+import { PREDICTED } from "./predicted.js";
 import { Mismatch, writeValue } from "./values.js";
 import { Hole, View } from "./view.js";
 import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
@@ -232,9 +234,18 @@ export class ClientCore {
     if (this.phase.kind !== "playing" || this.phase.attempt !== attempt || own === undefined) {
       return;
     }
+    const { cell } = this.views;
+    if (bytes[0] === PREDICTED) {
+      const { attempt } = this.phase;
+      const found = read(() => cell.applyPredicted(bytes, own.entity));
+      if (found !== undefined) {
+        this.outputs.push({ kind: "datagram", attempt, bytes: writeMovementAck(found.view, found.ack) });
+      }
+      return;
+    }
     const moves = read(() => readMoves(bytes));
     if (moves !== undefined) {
-      this.views.cell.applyMoves(moves, own.entity);
+      cell.applyMoves(moves, own.entity);
     }
   }
 
@@ -513,11 +524,12 @@ export class ClientCore {
       this.endMove("Moved");
       return this.rest(now, "locate");
     }
-    const { entity, typeId, epoch, token } = welcome;
+    const { entity, typeId, epoch, token, scale } = welcome;
     const before = session.controls;
     session.epoch = epoch;
     session.proof = { kind: "resume", secret: token };
     session.controls = { entity, typeId };
+    this.views.cell.scale = scale;
     this.phase = { kind: "playing", attempt };
     this.failures = 0;
     this.announcements = 0;

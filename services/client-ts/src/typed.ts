@@ -102,9 +102,9 @@ export class EntityType<T extends TypeShape> {
   }
 
   /**
-   * Calls `changed` when a property changes, or with a path, such as `["inventory", EVERY, "count"]`, when the part that
-   * it leads to does. A change goes to the callback with the longest path to what changed, or to a value around it. A
-   * later callback of the same path replaces an earlier one. Throws a `TypeError` if there is no such part.
+   * Calls `changed` when a property changes, or with a path, such as `["inventory", EVERY, "count"]`, when the part
+   * that it leads to does. A change goes to the callback with the longest path to what changed, or to a value around
+   * it. A later callback of the same path replaces an earlier one. Throws a `TypeError` if there is no such part.
    */
   on<K extends keyof T["view"] & string>(
     property: K,

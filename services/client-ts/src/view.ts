@@ -2,6 +2,7 @@ import { Malformed } from "./bytes.js";
 import { Shower } from "./changes.js";
 import type { Event } from "./events.js";
 import type { Moves, Stamp, Stamps, ViewFrame, ViewItem } from "./frames.js";
+import { type MovementAck, PredictedReader, moved } from "./predicted.js";
 import { SpaceData } from "./space_data.js";
 import type { EntityId, Part, Place, Position, TypeDescription, Value } from "./world.js";
 
@@ -109,6 +110,9 @@ type Phase =
 export class View {
   readonly entities = new Map<EntityId, EntityView>();
   space: { readonly space: number; readonly data: SpaceData } | undefined;
+  /** Metres per unit of predicted movements; `undefined` if they are plain. It takes effect with the next start. */
+  scale: number | undefined;
+  private reader: PredictedReader | undefined;
   private number = 0n;
   private phase: Phase = { kind: "idle" };
   /** Entities that have left, in the order in which they left. */
@@ -133,6 +137,7 @@ export class View {
     this.forgetBeyond(MAX_STAMPS, near);
     this.number += 1n;
     this.phase = { kind: "begun", againAt: now + wait, wait };
+    this.reader = this.scale === undefined ? undefined : new PredictedReader(this.number, this.scale);
     const stamps = (of: ReadonlyMap<EntityId, EntityView>) => [...of].map(([entity, seen]) => seen.stamp(entity));
     const seen = stamps(this.entities).sort((one, other) => (one.entity < other.entity ? -1 : 1));
     const space = this.space && { space: this.space.space, versions: this.space.data.versions() };
@@ -185,12 +190,30 @@ export class View {
     if (moves.view !== this.number || this.phase.kind !== "following") {
       return;
     }
-    for (const { entity, place } of moves.moves) {
-      const seen = this.entities.get(entity);
-      if (seen !== undefined && entity !== own && moves.tick > seen.placedAt) {
-        seen.place = place;
-        seen.placedAt = moves.tick;
-      }
+    moves.moves.forEach(({ entity, place }) => this.follow(entity, [own, moves.tick], () => place));
+  }
+
+  /** The same of predicted movements. Returns what to acknowledge, if they were read. Throws {@link Malformed}. */
+  applyPredicted(bytes: Uint8Array, own: EntityId): { readonly view: bigint; readonly ack: MovementAck } | undefined {
+    const { phase, reader, ticked } = this;
+    const moves = phase.kind === "following" && ticked !== undefined ? reader?.read(bytes, ticked.tick) : undefined;
+    moves?.motions.forEach((motion) => {
+      this.follow(motion.entity, [own, moves.tick], (place) => moved(place, motion));
+    });
+    const ack = moves && reader?.ack();
+    return ack && { view: this.number, ack };
+  }
+
+  /** Sets the place of an entity at a tick, unless a later one is known. */
+  private follow(
+    entity: EntityId,
+    [own, tick]: readonly [EntityId, bigint],
+    to: (place: Place | undefined) => Place,
+  ): void {
+    const seen = this.entities.get(entity);
+    if (seen !== undefined && entity !== own && tick > seen.placedAt) {
+      seen.place = to(seen.place);
+      seen.placedAt = tick;
     }
   }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytesOf, module } from "./support.js";
+import { bytesOf, cases, module } from "./support.js";
 
 const { ClientCore } = await module("session");
 
@@ -69,6 +69,47 @@ test("a connection is closed when it is given up", () => {
   core.leave();
   assert.deepEqual(core.takeOutputs(), [{ kind: "close", attempt: again, reason: "Finished" }]);
   assert.equal(core.deadline(), Infinity);
+});
+
+test("predicted movements are read in the view that they are of, and acknowledged", () => {
+  const predicted = cases("predicted");
+  const first = predicted[0];
+  const second = predicted.find(({ text }) => text.startsWith("tick 17000000002"));
+  const core = start();
+  core.loginAnswered(1, output(core, "login").attempt, bytesOf("login_answer", "ticket"));
+  const { attempt } = output(core, "connect");
+  core.connected(2, attempt);
+  core.frame(3, attempt, bytesOf("hello_answer", "welcome: movements are predicted"));
+  core.takeOutputs();
+  const datagrams = () => core.takeOutputs().filter(({ kind }) => kind === "datagram");
+  const { cell } = core.views;
+  // The view has the number of the vectors.
+  while (cell.number < 300n) {
+    cell.begin(4, { x: 0, y: 0, z: 0 });
+  }
+  core.datagram(attempt, first.bytes);
+  assert.deepEqual(datagrams(), [], "before the first frame");
+  const place = { position: { x: 1, y: 2, z: 3 }, direction: { yaw: 0, pitch: 5, roll: 6 } };
+  const items = [65536n, 256n].map((entity) => ({ kind: "enter", entity, typeId: 4, place }));
+  cell.apply(5, { source: "cell", view: 300n, sequence: 1n, tick: 17_000_000_000n, items });
+  core.datagram(attempt, first.bytes);
+  const [{ bytes }] = datagrams();
+  assert.deepEqual([...bytes], [2, 0xac, 0x02, 0x01, 0x6a, 0, 0], "view 300, tick 27137");
+  const near = ({ position: { x, y, z } }, wanted) =>
+    assert.ok([x, y, z].every((at, i) => Math.abs(at - wanted[i]) < 1));
+  // One place is exact. The scale of the other is a quarter in the welcome, and 500/509 in the vectors.
+  const quarter = (metres) => (metres / Math.fround(500 / 509)) * 0.25;
+  near(cell.entities.get(65536n).place, [42.26409, 2.6045775, 104.27597]);
+  near(cell.entities.get(256n).place, [quarter(-126.719055), 2, quarter(117.8782)]);
+  assert.equal(cell.entities.get(256n).place.direction.pitch, 5, "what was not sent stays");
+  core.datagram(attempt, first.bytes);
+  assert.deepEqual(datagrams(), [], "a duplicate");
+  core.datagram(attempt, second.bytes);
+  assert.equal(datagrams().length, 1);
+  core.datagram(attempt, Uint8Array.of(2, 0xac, 2, 9, 9));
+  cell.begin(6, { x: 0, y: 0, z: 0 });
+  core.datagram(attempt, predicted.at(-1).bytes);
+  assert.deepEqual(datagrams(), [], "of another view");
 });
 
 test("a lost connection is resumed with the token of the last welcome", () => {

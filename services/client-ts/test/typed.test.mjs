@@ -4,7 +4,8 @@ import { module } from "./support.js";
 
 const { EVERY, Types } = await module("typed");
 
-const ITEM = { kind: "FIXED_DICT", allowNone: false, fields: [["kind", "UINT16"], ["uses", { kind: "ARRAY", of: "UINT8", size: null }]] };
+const USES = { kind: "ARRAY", of: "UINT8", size: null };
+const ITEM = { kind: "FIXED_DICT", allowNone: false, fields: [["kind", "UINT16"], ["uses", USES]] };
 const BAG = { kind: "ARRAY", of: ITEM, size: null };
 const AVATAR = {
   id: 4,
@@ -16,7 +17,10 @@ const AVATAR = {
   ],
   methods: [{ name: "onSay", declared: "onSay", args: ["UNICODE_STRING"] }],
   baseCalls: [{ name: "ping", declared: "ping", args: ["UINT8"], ownOnly: true }],
-  cellCalls: [{ name: "__proto__", declared: "__proto__", args: [], ownOnly: true }, { name: "say", declared: "say", args: [], ownOnly: true }],
+  cellCalls: [
+    { name: "__proto__", declared: "__proto__", args: [], ownOnly: true },
+    { name: "say", declared: "say", args: [], ownOnly: true },
+  ],
 };
 const CHEST = { id: 5, name: "Chest", properties: [], methods: [], baseCalls: [], cellCalls: [] };
 

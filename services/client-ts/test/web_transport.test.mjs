@@ -7,6 +7,7 @@ const { Malformed, Writer } = await module("bytes");
 const { Patience } = await module("connection");
 const { WebTransportConnection } = await module("web_transport");
 const { Choice, ChosenConnection } = await module("transports");
+const { Client } = await module("client");
 
 /** A frame with this body. */
 const framed = (body) => new Writer().blob(Uint8Array.from(body)).finish();
@@ -160,8 +161,10 @@ test("a close has its reason, and every other end is a loss", async () => {
     session.server.error(error);
     session.serverDatagrams.error(error);
   };
-  assert.deepEqual(await closed((session) => (fail(session), session._closed.resolve({ closeCode: 5 }))), [["closed", "Ended"]]);
-  assert.deepEqual(await closed((session) => (fail(session), session._closed.resolve({ closeCode: 99 }))), [["closed", "Lost"]]);
+  for (const [closeCode, reason] of [[5, "Ended"], [99, "Lost"]]) {
+    const told = await closed((session) => (fail(session), session._closed.resolve({ closeCode })));
+    assert.deepEqual(told, [["closed", reason]]);
+  }
   assert.deepEqual(await closed((session) => (fail(session), session._closed.reject(error))), [["closed", "Lost"]]);
   assert.deepEqual(
     await closed((session) => {
@@ -198,7 +201,8 @@ test("a silent session is lost, after requests that were not answered", async ()
     mock.timers.tick(500);
     await settle();
   }
-  assert.ok(session.datagramsSent.length >= 3 && session.datagramsSent.every((sent) => sent.length === 1 && sent[0] === 0));
+  assert.ok(session.datagramsSent.length >= 3);
+  assert.ok(session.datagramsSent.every((sent) => sent.length === 1 && sent[0] === 0));
   assert.deepEqual(listener.told, [["closed", "Lost"]]);
 });
 
@@ -267,4 +271,22 @@ test("a platform without WebTransport, and a route without it, use a WebSocket",
   const route = { protocol: "annals-play.1", url: () => "ws://realm", webTransport: undefined };
   new ChosenConnection(route, new Patience(), new Choice(), recorder()).close("Finished");
   assert.deepEqual([FakeSession.opened.length, FakeSocket.opened.length], [0, 2]);
+});
+
+test("a client tries WebTransport where its URLs are encrypted, or where it is told to", async () => {
+  const opened = async (options) => {
+    fakes();
+    const world = { schema: "bb".repeat(32), types: [] };
+    const client = new Client({ name: "a", password: "b", world, onEvent: () => {}, ...options });
+    await settle();
+    client.leave();
+    return [...FakeSession.opened, ...FakeSocket.opened].map(({ url }) => url);
+  };
+  assert.deepEqual(await opened({ url: "wss://realm:7700" }), ["https://realm:7700/annals-login.1"]);
+  assert.deepEqual(await opened({ url: "wss://realm:7700", webTransport: false }), ["wss://realm:7700"]);
+  assert.deepEqual(await opened({ url: "ws://page/login" }), ["ws://page/login"]);
+  const webTransport = { url: "https://127.0.0.1:7700", certificateHashes: async () => [Uint8Array.of(7)] };
+  assert.deepEqual(await opened({ url: "ws://page/login", webTransport }), ["https://127.0.0.1:7700/annals-login.1"]);
+  const [pinned] = FakeSession.opened[0].options.serverCertificateHashes;
+  assert.deepEqual(pinned, { algorithm: "sha-256", value: Uint8Array.of(7) });
 });

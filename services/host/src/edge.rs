@@ -2,8 +2,8 @@
 //!
 //! Responsible for: QUIC, WebTransport, WebSocket and TLS, splitting bytes into frames, decoding frames into types, and
 //! refusing what is malformed, too large, too much, too early or too late. It knows connections and nothing else: which
-//! client it is, and what its frames mean, is decided by the core. Every connection is reported by [`EdgeEvent`]s, from `Opened` to
-//! `Closed`, and controlled by [`EdgeCommand`]s.
+//! client it is, and what its frames mean, is decided by the core. Every connection is reported by [`EdgeEvent`]s, from
+//! `Opened` to `Closed`, and controlled by [`EdgeCommand`]s.
 
 mod accepting;
 mod connection;

@@ -206,7 +206,8 @@ class Session {
     const isAvatar = entity.type.id === TypeId.Avatar;
     const isMonster = entity.type.id === TypeId.Monster;
     const health = this.game.healthOf(entity);
-    const detail = health !== undefined ? `${health[0]} health` : this.game.chest(entity.id)?.get("open") === 0 ? "closed" : "open";
+    const isClosed = this.game.chest(entity.id)?.get("open") === 0;
+    const detail = health !== undefined ? `${health[0]} health` : isClosed ? "closed" : "open";
     setText(byId("target-name", HTMLElement), this.game.nameOf(entity));
     setText(byId("target-detail", HTMLElement), detail);
     if (this.targetShown !== String(selected)) {

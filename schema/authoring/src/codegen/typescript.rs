@@ -1,5 +1,5 @@
-//! TypeScript for clients: interfaces of entities in view, of client methods and of calls, and tables with their ids and
-//! encodings.
+//! TypeScript for clients: interfaces of entities in view, of client methods and of calls, and tables with their ids
+//! and encodings.
 //!
 //! Types are erased when TypeScript runs, so a client library encodes and decodes by the tables: `WORLD` has every type
 //! with its members in the order of their client numbers, and each member's encoding as data. 64-bit integers are

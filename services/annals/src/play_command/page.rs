@@ -136,8 +136,8 @@ async fn protect(State(page): At, request: Request, next: Next) -> Response {
         None => next.run(request).await,
         Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
     };
-    // The WebSockets are named beside 'self': not every browser counts them to that. WebTransport reaches each base at a
-    // port of its own.
+    // The WebSockets are named beside 'self': not every browser counts them to that. WebTransport reaches each base at
+    // a port of its own.
     let (login, _) = page.parts.login;
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{} https://{}:*; \

@@ -76,6 +76,7 @@ export async function play(url, say, webTransport = false) {
   await until("a movement of another", () =>
     client.entities().some(({ id, place }) => id !== own().id && before.get(id) !== undefined && place !== before.get(id)),
   );
+  check(client.core.views.cell.reader?.ack() !== undefined, "movements are predicted");
   await until("the space", () => happened("spaceEntered") === 1);
   await ping(numbers(1));
 

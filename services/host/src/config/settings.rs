@@ -220,7 +220,7 @@ pub(super) const SETTINGS: [Setting; 34] = [
         "web_origins",
         None,
         "ORIGINS",
-        "Accept WebTransport, and WebSockets on the TCP port of the same number, from web pages of these origins: * or a list",
+        "Accept WebTransport, and WebSockets on the same TCP port number, from pages of these origins: * or a list",
         FRONTS,
     ),
     setting(

@@ -97,8 +97,8 @@ impl WebCertificates {
     }
 }
 
-/// The hashes of the development certificates in `directory` that browsers are to accept: the present one, and the next.
-/// Missing ones are created.
+/// The hashes of the development certificates in `directory` that browsers are to accept: the present one, and the
+/// next. Missing ones are created.
 ///
 /// # Errors
 /// When a file cannot be read, written or parsed.

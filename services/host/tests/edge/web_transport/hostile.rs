@@ -5,13 +5,14 @@ use std::sync::Arc;
 use annals_client::Trust;
 use annals_def::split_mix;
 use annals_host::edge::{Arrival, EdgeCounters};
-use annals_wire::client::CloseReason;
+use annals_wire::client::{CloseReason, PLAY_ALPN};
 use quinn::{RecvStream, SendStream, crypto::rustls::QuicClientConfig};
 use web_transport_proto::{Capsule, ConnectRequest, ConnectResponse, Frame, Settings, VarInt};
 
 use super::Front;
 use crate::{
     hostile::{call, hello},
+    raw,
     realm::{loopback, within},
 };
 
@@ -133,6 +134,28 @@ async fn a_session_takes_few_capsules_and_one_stream() {
     drop(session);
     assert_eq!(front.closed().await, CloseReason::Lost);
     assert_eq!(front.edge.counters().malformed, 1);
+}
+
+/// TLS is complete, and the request of a session does not come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handshakes_that_stall_in_http_delay_only_their_host() {
+    let front = Front::start();
+    let mut stalled = Vec::new();
+    for _ in 0..8 {
+        stalled.push(connect(&front).await);
+    }
+    let ninth = tokio::time::timeout(std::time::Duration::from_millis(300), connect(&front)).await;
+    assert!(ninth.is_err(), "a host has eight handshakes at a time");
+    let elsewhere = (std::net::Ipv4Addr::new(127, 0, 0, 2), 0).into();
+    let (to, directory) = (front.edge.address(), front.directory.path());
+    let connected = raw::connect_from(elsewhere, to, directory, PLAY_ALPN).await;
+    assert!(connected.is_ok(), "{connected:?}");
+    until(&front, "it to be accepted", |counters| counters.accepted == 1).await;
+    assert_eq!(
+        front.edge.counters().failed_handshakes,
+        0,
+        "no slot had to be freed for it"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
