@@ -5,16 +5,17 @@
 //! | file | what |
 //! |---|---|
 //! | `report.txt` | the answer in words, for a reader who has to decide |
-//! | `question.txt` | `annals evidence v1`, or `v2` if the definitions name kinds or slots; and the [`Question`] |
+//! | `question.txt` | `annals evidence v1`, `v2` if the definitions name kinds or slots, or `v3` if events are on other shards than the ledger; and the [`Question`] |
 //! | `checkpoint.txt` | a signed checkpoint of the archive, with its cosignatures |
 //! | `keys/0001.txt` … | the log's keys up to the one that signed it, from the first on, as [`KeyRecord`]s |
 //! | `consistency/SIZE.txt` … | proofs that it continues the tree of that size, as [`Continuation`]s, ascending |
+//! | `shards/00001/checkpoint.txt` … | the same three kinds of files for each other shard that has events, ascending |
 //! | `events/000001.tlog-proof` … | the events, each a C2SP tlog-proof whose `extra` is an [`Excerpt`] |
 //! | `schemas/FINGERPRINT` … | the definitions under which their batches were written, as the realm stores them |
 //! | `manifest.txt` | SHA-256 and name of each file before it, as `sha256sum` writes them |
 //!
 //! The events are, for each ledger entry that answers the question, in the order of their numbers: the entry, and the
-//! order that it answers, if any. The question is one line. Sizes in names have 20 digits. The encoding is
+//! order that it answers, if any. Each has the checkpoint of its own shard. The question is one line. Sizes in names have 20 digits. The encoding is
 //! deterministic.
 
 use std::collections::BTreeMap;
@@ -45,26 +46,37 @@ pub const EVENTS: usize = 10_000;
 /// so a few entries could otherwise require more memory than there is. This many take some hundred megabytes.
 pub const MAX_ASSETS: usize = 500_000;
 
-/// The first line of a question whose report has numbers only, and of one whose report has names of kinds and slots.
-const FORMS: [&str; 2] = ["annals evidence v1\n", "annals evidence v2\n"];
+/// The first line of a question whose report has numbers only, of one whose report has names of kinds and slots, and of one
+/// with events of several shards.
+const FORMS: [&str; 3] = ["annals evidence v1\n", "annals evidence v2\n", "annals evidence v3\n"];
 const REPORT: &str = "report.txt";
 const QUESTION: &str = "question.txt";
 const CHECKPOINT: &str = "checkpoint.txt";
 const MANIFEST: &str = "manifest.txt";
+const SHARDS: &str = "shards/";
 
-/// The shard of a bundle's leaves: the ledger's log is on it, and a bundle has leaves of one shard.
+/// The shard of the ledger's entries. The orders that they answer may be on others.
 pub const LEDGER_SHARD: Shard = Shard(0);
 
-/// An answer and everything that proves it. Not verified until [`crate::check()`].
+/// The log of a shard's archive, as far as its events need it. Not verified.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bundle {
-    pub question: Question,
+pub struct ShardLog {
     /// The signed checkpoint whose tree contains the events.
     pub checkpoint: SignedNote,
     /// The log's keys, from the first one to the one that has signed the checkpoint.
     pub keys: Vec<KeyRecord>,
     /// Consistency proofs from earlier trees to the checkpoint's, by their sizes.
     pub continued: BTreeMap<u64, Vec<Hash>>,
+}
+
+/// An answer and everything that proves it. Not verified until [`crate::check()`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    pub question: Question,
+    /// The log of the ledger's shard.
+    pub log: ShardLog,
+    /// The logs of the other shards that have events.
+    pub others: BTreeMap<Shard, ShardLog>,
     /// Definitions by their fingerprints, as they are stored.
     pub schemas: BTreeMap<Hash, Vec<u8>>,
     /// The events: entries of the ledger, each followed by the order that it answers.
@@ -77,7 +89,7 @@ pub struct Proven {
     /// The event.
     pub excerpt: Excerpt,
     /// The leaf of its batch.
-    pub leaf: LeafIndex,
+    pub leaf: ShardLeaf,
     /// The inclusion proof of that leaf in the checkpoint's tree.
     pub path: Vec<Hash>,
 }
@@ -115,11 +127,22 @@ pub enum BundleError {
     /// The question cannot be read.
     #[error("{QUESTION} is not a question that this bundle format supports")]
     Question(#[from] NoQuestion),
-    /// The checkpoint cannot be read.
-    #[error("{CHECKPOINT} is not a signed note")]
-    Note(#[from] NoteError),
+    /// A checkpoint cannot be read.
+    #[error("{name} is not a signed note")]
+    Note {
+        /// The file.
+        name: String,
+        /// The reason.
+        source: NoteError,
+    },
+    /// No event is on the shard, or the files are in another order.
+    #[error("{name} does not belong there: no event needs it, or it is not at its place")]
+    Idle {
+        /// The file.
+        name: String,
+    },
     /// The note is not a checkpoint.
-    #[error("{CHECKPOINT} is not a checkpoint")]
+    #[error("a signed note in the bundle is not a checkpoint")]
     Checkpoint(#[from] CheckpointError),
     /// A key's record cannot be read.
     #[error("{name} is not the record of a key")]
@@ -146,7 +169,7 @@ pub enum BundleError {
         source: ExcerptError,
     },
     /// A proof has another checkpoint.
-    #[error("{name} is of another checkpoint than {CHECKPOINT}: it belongs to another bundle")]
+    #[error("{name} is of another checkpoint than those in the bundle: it belongs to another bundle")]
     OtherCheckpoint {
         /// The file.
         name: String,
@@ -199,10 +222,7 @@ impl Proven {
     /// The event with its place in the archive.
     pub(crate) fn found(&self) -> ArchivedEvent<'_> {
         ArchivedEvent {
-            leaf: ShardLeaf {
-                shard: LEDGER_SHARD,
-                leaf: self.leaf,
-            },
+            leaf: self.leaf,
             header: self.excerpt.header(),
             place: self.excerpt.place(),
             event: self.excerpt.event(),
@@ -214,13 +234,13 @@ impl Proven {
     pub fn file(&self, checkpoint: &SignedNote) -> ProofFile {
         ProofFile {
             extra: Some(self.excerpt.encode()),
-            index: self.leaf.0,
+            index: self.leaf.leaf.0,
             path: self.path.clone(),
             checkpoint: checkpoint.clone(),
         }
     }
 
-    /// Reads the file that encodes it, and the checkpoint in that file.
+    /// Reads the file that encodes it, as an event on the ledger's shard, and the checkpoint in that file.
     pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<(Self, SignedNote), BundleError> {
         let proof = |source| BundleError::Proof {
             name: name.to_owned(),
@@ -232,7 +252,11 @@ impl Proven {
             name: name.to_owned(),
             source,
         })?;
-        let (leaf, path) = (LeafIndex(file.index), file.path);
+        let leaf = ShardLeaf {
+            shard: LEDGER_SHARD,
+            leaf: LeafIndex(file.index),
+        };
+        let path = file.path;
         Ok((Self { excerpt, leaf, path }, file.checkpoint))
     }
 }
@@ -268,6 +292,9 @@ impl Bundle {
                 if before.at.owner != cited.at.owner {
                     return Err(misplaced("all entries are in one log"));
                 }
+            }
+            if cited.leaf.shard != LEDGER_SHARD {
+                return Err(misplaced("all entries are on the ledger's shard"));
             }
             at += 1 + usize::from(asked.is_some());
             entries.push(cited);
@@ -305,12 +332,14 @@ impl Bundle {
         self.events.first().map_or("", |event| &event.excerpt.header().realm)
     }
 
-    /// The content of the checkpoint, not verified.
-    ///
-    /// # Errors
-    /// When the note is not a checkpoint.
-    pub fn claimed(&self) -> Result<Checkpoint, CheckpointError> {
-        self.checkpoint.text().parse()
+    /// The logs of all shards that it rests on.
+    pub fn logs(&self) -> impl Iterator<Item = (Shard, &ShardLog)> {
+        let others = self.others.iter().map(|(shard, log)| (*shard, log));
+        std::iter::once((LEDGER_SHARD, &self.log)).chain(others)
+    }
+
+    fn log_of(&self, shard: Shard) -> &ShardLog {
+        self.others.get(&shard).unwrap_or(&self.log)
     }
 
     /// Encodes the file.
@@ -325,24 +354,11 @@ impl Bundle {
         }
         let mut files = vec![file(REPORT, self.report(&self.answer()?)?)];
         files.push(file(QUESTION, format!("{}{}\n", self.form()?, self.question)));
-        files.push(file(CHECKPOINT, self.checkpoint.to_string()));
-        files.extend(
-            (0..)
-                .zip(&self.keys)
-                .map(|(at, record)| file(&key_name(at), record.to_string())),
-        );
-        files.extend(self.continued.iter().map(|(&old, path)| {
-            let (path, checkpoint) = (path.clone(), self.checkpoint.clone());
-            file(
-                &continuation_name(old),
-                Continuation { old, path, checkpoint }.to_string(),
-            )
+        self.logs().for_each(|(shard, log)| files.extend(log.files(shard)));
+        files.extend((0..).zip(&self.events).map(|(at, event)| {
+            let checkpoint = &self.log_of(event.leaf.shard).checkpoint;
+            file(&event_name(at), event.file(checkpoint).to_string())
         }));
-        files.extend(
-            (0..)
-                .zip(&self.events)
-                .map(|(at, event)| file(&event_name(at), event.file(&self.checkpoint).to_string())),
-        );
         files.extend(
             self.schemas
                 .iter()
@@ -354,17 +370,17 @@ impl Bundle {
 
     /// The first line of the question, which determines the wording of the report.
     fn form(&self) -> Result<&'static str, BundleError> {
-        Ok(FORMS[usize::from(!self.lexicon()?.schemas().is_empty())])
+        Ok(match self.others.is_empty() {
+            true => FORMS[usize::from(!self.lexicon()?.schemas().is_empty())],
+            false => FORMS[2],
+        })
     }
 
     fn report(&self, answer: &Answer) -> Result<String, BundleError> {
         let names = (0..self.events.len()).map(event_name);
-        Ok(report::render(
-            (answer, &self.lexicon()?),
-            self,
-            &self.claimed()?,
-            names,
-        ))
+        let logs: Result<BTreeMap<Shard, Checkpoint>, BundleError> =
+            self.logs().map(|(shard, log)| Ok((shard, log.claimed()?))).collect();
+        Ok(report::render((answer, &self.lexicon()?), self, &logs?, names))
     }
 
     /// The names of kinds and slots in its definitions.
@@ -393,18 +409,22 @@ impl Bundle {
         };
         let report = files.take(REPORT)?;
         let (form, question) = read_question(&files.take(QUESTION)?)?;
-        let checkpoint = SignedNote::parse(&files.take(CHECKPOINT)?)?;
+        let log = files.log(LEDGER_SHARD)?;
+        let others = files.others()?;
         let mut bundle = Self {
             question,
-            checkpoint,
-            keys: files.keys()?,
-            continued: BTreeMap::new(),
+            events: files.events(&log, &others)?,
+            log,
+            others,
             schemas: BTreeMap::new(),
-            events: Vec::new(),
         };
-        bundle.continued = files.continued(&bundle.checkpoint)?;
-        bundle.events = files.events(&bundle.checkpoint)?;
         bundle.schemas = files.schemas();
+        let is_needed = |shard: &Shard| bundle.events.iter().any(|event| event.leaf.shard == *shard);
+        if let Some(shard) = bundle.others.keys().find(|shard| !is_needed(shard)) {
+            return Err(BundleError::Idle {
+                name: checkpoint_name(*shard),
+            });
+        }
         if let Some(other) = files.rest.next() {
             return Err(BundleError::Missing { name: other.name });
         }
@@ -416,6 +436,30 @@ impl Bundle {
             return Err(BundleError::Report);
         }
         Ok((bundle, answer))
+    }
+}
+
+impl ShardLog {
+    /// The content of the checkpoint, not verified.
+    ///
+    /// # Errors
+    /// When the note is not a checkpoint.
+    pub fn claimed(&self) -> Result<Checkpoint, CheckpointError> {
+        self.checkpoint.text().parse()
+    }
+
+    fn files(&self, shard: Shard) -> Vec<File> {
+        let mut files = vec![file(&checkpoint_name(shard), self.checkpoint.to_string())];
+        let keys = (0..).zip(&self.keys);
+        files.extend(keys.map(|(at, record)| file(&key_name(shard, at), record.to_string())));
+        files.extend(self.continued.iter().map(|(&old, path)| {
+            let (path, checkpoint) = (path.clone(), self.checkpoint.clone());
+            file(
+                &continuation_name(shard, old),
+                Continuation { old, path, checkpoint }.to_string(),
+            )
+        }));
+        files
     }
 }
 
@@ -432,21 +476,50 @@ impl Files {
             .ok_or_else(|| BundleError::Missing { name: name.to_owned() })
     }
 
-    fn keys(&mut self) -> Result<Vec<KeyRecord>, BundleError> {
+    fn log(&mut self, shard: Shard) -> Result<ShardLog, BundleError> {
+        let name = checkpoint_name(shard);
+        let checkpoint = SignedNote::parse(&self.take(&name)?);
+        let checkpoint = checkpoint.map_err(|source| BundleError::Note { name, source })?;
+        Ok(ShardLog {
+            keys: self.keys(shard)?,
+            continued: self.continued(shard, &checkpoint)?,
+            checkpoint,
+        })
+    }
+
+    /// The logs of other shards, ascending.
+    fn others(&mut self) -> Result<BTreeMap<Shard, ShardLog>, BundleError> {
+        let mut others = BTreeMap::new();
+        while let Some(shard) = self.rest.peek().and_then(|file| shard_of(&file.name)) {
+            let last = others.last_key_value().map_or(LEDGER_SHARD, |(last, _)| *last);
+            if shard <= last {
+                return Err(BundleError::Idle {
+                    name: checkpoint_name(shard),
+                });
+            }
+            others.insert(shard, self.log(shard)?);
+        }
+        Ok(others)
+    }
+
+    fn keys(&mut self, shard: Shard) -> Result<Vec<KeyRecord>, BundleError> {
         let mut keys = Vec::new();
-        while let Some(file) = self.rest.next_if(|file| file.name == key_name(keys.len())) {
+        while let Some(file) = self.rest.next_if(|file| file.name == key_name(shard, keys.len())) {
             let name = file.name;
             keys.push(KeyRecord::parse(&file.bytes).map_err(|source| BundleError::Key { name, source })?);
         }
         match keys.is_empty() {
-            true => Err(BundleError::Missing { name: key_name(0) }),
+            true => Err(BundleError::Missing {
+                name: key_name(shard, 0),
+            }),
             false => Ok(keys),
         }
     }
 
-    fn continued(&mut self, own: &SignedNote) -> Result<BTreeMap<u64, Vec<Hash>>, BundleError> {
+    fn continued(&mut self, shard: Shard, own: &SignedNote) -> Result<BTreeMap<u64, Vec<Hash>>, BundleError> {
         let mut continued = BTreeMap::new();
-        while let Some(file) = self.rest.next_if(|file| file.name.starts_with("consistency/")) {
+        let folder = format!("{}consistency/", folder(shard));
+        while let Some(file) = self.rest.next_if(|file| file.name.starts_with(&folder)) {
             let name = file.name;
             let read = Continuation::parse(&file.bytes);
             let Continuation { old, path, checkpoint } = read.map_err(|source| BundleError::Proof {
@@ -457,9 +530,9 @@ impl Files {
                 return Err(BundleError::OtherCheckpoint { name });
             }
             let ascends = continued.last_key_value().is_none_or(|(before, _)| *before < old);
-            if continuation_name(old) != name || !ascends {
+            if continuation_name(shard, old) != name || !ascends {
                 return Err(BundleError::Missing {
-                    name: continuation_name(old),
+                    name: continuation_name(shard, old),
                 });
             }
             continued.insert(old, path);
@@ -467,16 +540,24 @@ impl Files {
         Ok(continued)
     }
 
-    fn events(&mut self, own: &SignedNote) -> Result<Vec<Proven>, BundleError> {
+    fn events(&mut self, own: &ShardLog, others: &BTreeMap<Shard, ShardLog>) -> Result<Vec<Proven>, BundleError> {
+        let shard_of = |note: &SignedNote| match *note == own.checkpoint {
+            true => Some(LEDGER_SHARD),
+            false => others
+                .iter()
+                .find(|(_, log)| log.checkpoint == *note)
+                .map(|(shard, _)| *shard),
+        };
         let mut events = Vec::new();
         while let Some(file) = self.rest.next_if(|file| file.name == event_name(events.len())) {
             if events.len() == EVENTS {
                 return Err(BundleError::Events { events: EVENTS + 1 });
             }
-            let (event, checkpoint) = Proven::read(&file.name, &file.bytes)?;
-            if checkpoint != *own {
+            let (mut event, checkpoint) = Proven::read(&file.name, &file.bytes)?;
+            let Some(shard) = shard_of(&checkpoint) else {
                 return Err(BundleError::OtherCheckpoint { name: file.name });
-            }
+            };
+            event.leaf.shard = shard;
             events.push(event);
         }
         Ok(events)
@@ -565,12 +646,34 @@ fn file(name: &str, bytes: impl Into<Vec<u8>>) -> File {
     }
 }
 
-pub(crate) fn key_name(at: usize) -> String {
-    format!("keys/{:04}.txt", at + 1)
+/// The folder of the files about a shard's log; none for the ledger's.
+fn folder(shard: Shard) -> String {
+    match shard {
+        LEDGER_SHARD => String::new(),
+        Shard(other) => format!("{SHARDS}{other:05}/"),
+    }
 }
 
-pub(crate) fn continuation_name(old: u64) -> String {
-    format!("consistency/{old:020}.txt")
+/// The shard, other than the ledger's, about whose log a file is.
+fn shard_of(name: &str) -> Option<Shard> {
+    let (shard, _) = name.strip_prefix(SHARDS)?.split_once('/')?;
+    shard
+        .parse()
+        .ok()
+        .map(Shard)
+        .filter(|found| name.starts_with(&folder(*found)))
+}
+
+pub(crate) fn checkpoint_name(shard: Shard) -> String {
+    format!("{}{CHECKPOINT}", folder(shard))
+}
+
+pub(crate) fn key_name(shard: Shard, at: usize) -> String {
+    format!("{}keys/{:04}.txt", folder(shard), at + 1)
+}
+
+pub(crate) fn continuation_name(shard: Shard, old: u64) -> String {
+    format!("{}consistency/{old:020}.txt", folder(shard))
 }
 
 pub(crate) fn event_name(at: usize) -> String {

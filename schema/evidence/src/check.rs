@@ -1,8 +1,8 @@
 //! Verification of a bundle: every hash, proof and signature, and that the answer follows from the events.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use annals_ids::Hash;
+use annals_ids::{Hash, Shard};
 use annals_proof::{
     Checkpoint, KeyKind, SignedNote, TreeHead, Trust, Trusted, VerifierKey, checkpoint::Untrusted,
     succession::NotNamed, verify::Unproven, verify_consistency, verify_inclusion,
@@ -10,7 +10,7 @@ use annals_proof::{
 use thiserror::Error;
 
 use crate::{
-    Bundle, BundleError, DeclaredLost, Lineage, Proven, ReceiptError, Verdict,
+    Bundle, BundleError, DeclaredLost, LEDGER_SHARD, Lineage, Proven, ReceiptError, ShardLog, Verdict,
     bundle::{continuation_name, event_name, key_name, schema_name},
     verdict::{Believed, KeyTrust, Subject},
     words,
@@ -62,6 +62,14 @@ pub enum Wrong {
     Stranger {
         /// The signing key.
         found: String,
+    },
+    /// Two shards have one log.
+    #[error("the log {origin} is said to be that of shard {first} and that of shard {second}: each shard has its own")]
+    SameLog {
+        first: Shard,
+        second: Shard,
+        /// The name of the log.
+        origin: String,
     },
     /// The checkpoint is not signed as required.
     #[error("the checkpoint cannot be trusted")]
@@ -143,42 +151,85 @@ impl Wrong {
 /// The first error found.
 pub fn check(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> {
     let (bundle, answer) = Bundle::read(bytes)?;
-    let lineage = Lineage::verify(&bundle.keys)?;
-    let checkpoint = Signed {
-        note: &bundle.checkpoint,
-        lineage: &lineage,
-    };
-    let (trusted, key_trust) = checkpoint.check(anchors)?;
-    let head = trusted.checkpoint.head;
-    continues(&bundle, head)?;
+    let mut lineages: BTreeMap<Shard, Lineage> = BTreeMap::new();
+    for (shard, log) in bundle.logs() {
+        let lineage = Lineage::verify_of(shard, &log.keys)?;
+        let origin = lineage.origin();
+        if let Some((same, _)) = lineages.iter().find(|(_, other)| other.has_name(&origin)) {
+            let origin = words::text(&origin);
+            let (first, second) = (*same, shard);
+            return Err(Wrong::SameLog { first, second, origin });
+        }
+        lineages.insert(shard, lineage);
+    }
+    let mut logs: BTreeMap<Shard, Believed> = BTreeMap::new();
+    for (shard, log) in bundle.logs() {
+        let anchors = anchors_of(shard, anchors, &lineages);
+        logs.insert(shard, check_log((shard, log), &lineages[&shard], &anchors)?);
+    }
     for (at, event) in bundle.events.iter().enumerate() {
         let name = event_name(at);
+        let head = logs.get(&event.leaf.shard).map(|log| log.trusted.checkpoint.head);
+        let head = head.ok_or_else(|| BundleError::OtherCheckpoint { name: name.clone() })?;
         included(event, head).map_err(|source| Wrong::Event { name, source })?;
     }
     check_schemas(&bundle)?;
-    let kept = checkpoint.compare(anchors, head, |size| bundle.continued.get(&size).map(Vec::as_slice))?;
     Ok(Verdict {
         subject: Subject::Answer(bundle.question, answer, bundle.lexicon()?),
         realm: bundle.realm().to_owned(),
         leaves: bundle.events.iter().map(|event| event.leaf).collect(),
-        believed: Believed {
-            trusted,
-            lineage,
-            key_trust,
-            kept,
-            witnesses: anchors.witnesses.len(),
-            signatures: bundle.checkpoint.signatures().len(),
-        },
+        logs,
+    })
+}
+
+/// What the verifier knows of a shard's log. What names none of the logs is about the ledger's.
+fn anchors_of(shard: Shard, anchors: &Anchors, lineages: &BTreeMap<Shard, Lineage>) -> Anchors {
+    let is_of = |origin: &str| {
+        let named = lineages.iter().find(|(_, lineage)| lineage.has_name(origin));
+        named.map_or(LEDGER_SHARD, |(of, _)| *of) == shard
+    };
+    let stated = |note: &&SignedNote| is_of(note.text().lines().next().unwrap_or_default());
+    Anchors {
+        keys: anchors
+            .keys
+            .iter()
+            .filter(|key| is_of(key.name().as_str()))
+            .cloned()
+            .collect(),
+        kept: anchors.kept.iter().filter(stated).cloned().collect(),
+        ..anchors.clone()
+    }
+}
+
+/// Verifies the checkpoint of a shard's log, and that it continues earlier ones.
+fn check_log((shard, log): (Shard, &ShardLog), lineage: &Lineage, anchors: &Anchors) -> Result<Believed, Wrong> {
+    let checkpoint = Signed {
+        shard,
+        note: &log.checkpoint,
+        lineage,
+    };
+    let (trusted, key_trust) = checkpoint.check(anchors)?;
+    let head = trusted.checkpoint.head;
+    continues((shard, log), head)?;
+    let kept = checkpoint.compare(anchors, head, |size| log.continued.get(&size).map(Vec::as_slice))?;
+    Ok(Believed {
+        trusted,
+        key_trust,
+        kept,
+        witnesses: anchors.witnesses.len(),
+        signatures: log.checkpoint.signatures().len(),
+        lineage: lineage.clone(),
     })
 }
 
 /// Verifies that an event's batch is in a tree.
 pub(crate) fn included(event: &Proven, head: TreeHead) -> Result<(), Unproven> {
-    verify_inclusion(event.excerpt.hash(), event.leaf.0, head, &event.path)
+    verify_inclusion(event.excerpt.hash(), event.leaf.leaf.0, head, &event.path)
 }
 
 /// A checkpoint, and the keys up to the one that must have signed it.
 pub(crate) struct Signed<'a> {
+    pub(crate) shard: Shard,
     pub(crate) note: &'a SignedNote,
     pub(crate) lineage: &'a Lineage,
 }
@@ -226,7 +277,7 @@ impl Signed<'_> {
         for note in &anchors.kept {
             let trust = self.trust_of_kept(anchors, note);
             let kept = trust.check(note).map_err(Wrong::Kept)?;
-            match continue_kept(kept.checkpoint.head, head, &leading) {
+            match continue_kept(self.shard, kept.checkpoint.head, head, &leading) {
                 Ok(()) => compared.push(kept.checkpoint.head),
                 Err(wrong) => return Err(self.explain(&kept.checkpoint, head, wrong)),
             }
@@ -264,12 +315,17 @@ impl Signed<'_> {
 
 /// Verifies that a checkpoint's tree is the same as a kept one's, or continues it. `leading` has consistency proofs by
 /// the size from which they lead.
-fn continue_kept<'p>(kept: TreeHead, head: TreeHead, leading: impl Fn(u64) -> Option<&'p [Hash]>) -> Result<(), Wrong> {
+fn continue_kept<'p>(
+    shard: Shard,
+    kept: TreeHead,
+    head: TreeHead,
+    leading: impl Fn(u64) -> Option<&'p [Hash]>,
+) -> Result<(), Wrong> {
     if kept.size == head.size {
         let (size, kept, found) = (kept.size, kept.root, head.root);
         return (kept == found).then_some(()).ok_or(Wrong::Forked { size, kept, found });
     }
-    let (size, name) = (kept.size, continuation_name(kept.size));
+    let (size, name) = (kept.size, continuation_name(shard, kept.size));
     let path = leading(size).filter(|_| size < head.size).ok_or(Wrong::Unlinked {
         kept: size,
         size: head.size,
@@ -286,10 +342,10 @@ fn continue_kept<'p>(kept: TreeHead, head: TreeHead, leading: impl Fn(u64) -> Op
 
 /// Verifies that the checkpoint continues the tree signed at each change of keys, and of each log that has ended what
 /// was declared to be continued.
-fn continues(bundle: &Bundle, head: TreeHead) -> Result<(), Wrong> {
-    for (at, record) in bundle.keys.iter().enumerate() {
+fn continues((shard, log): (Shard, &ShardLog), head: TreeHead) -> Result<(), Wrong> {
+    for (at, record) in log.keys.iter().enumerate() {
         let old = match record.changed_at().map_err(|source| Wrong::Key {
-            name: key_name(at),
+            name: key_name(shard, at),
             source,
         })? {
             // Every tree continues the empty one.
@@ -298,12 +354,12 @@ fn continues(bundle: &Bundle, head: TreeHead) -> Result<(), Wrong> {
         };
         if old.size > head.size {
             return Err(Wrong::KeyOrder {
-                name: key_name(at),
+                name: key_name(shard, at),
                 why: "the key was changed after the checkpoint",
             });
         }
-        let name = continuation_name(old.size);
-        let path = match bundle.continued.get(&old.size) {
+        let name = continuation_name(shard, old.size);
+        let path = match log.continued.get(&old.size) {
             Some(path) => path.as_slice(),
             None if old.size == head.size => &[],
             None => return Err(BundleError::Missing { name }.into()),

@@ -29,7 +29,7 @@ mod verdict;
 pub mod words;
 pub mod zip;
 
-pub use bundle::{Bundle, BundleError, EVENTS, LEDGER_SHARD, MAX_ASSETS, Proven};
+pub use bundle::{Bundle, BundleError, EVENTS, LEDGER_SHARD, MAX_ASSETS, Proven, ShardLog};
 pub use check::{Anchors, Wrong, check};
 pub use cited::{About, ArchivedEvent, Asked, Cited, Contradiction, asks, concerns};
 pub use excerpt::{Excerpt, ExcerptError, TakeError};

@@ -1,9 +1,10 @@
 //! The keys of a log and of the earlier logs that it continues, each named by the previous one.
 
+use annals_ids::Shard;
 use annals_proof::{Checkpoint, LogEnd, SignedNote, Trust, VerifierKey, succession::KeyRecord};
 use thiserror::Error;
 
-use crate::{Wrong, bundle::key_name, words};
+use crate::{LEDGER_SHARD, Wrong, bundle::key_name, words};
 
 /// The keys of a log and of those that it continues, and how the earlier ones have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,14 +55,19 @@ impl Lineage {
     /// # Errors
     /// The first record that does not follow from those before it.
     pub fn verify(records: &[KeyRecord]) -> Result<Self, Wrong> {
+        Self::verify_of(LEDGER_SHARD, records)
+    }
+
+    /// The same, of the keys that a bundle has of a shard's log.
+    pub(crate) fn verify_of(shard: Shard, records: &[KeyRecord]) -> Result<Self, Wrong> {
         let mut lineage = Self::default();
         for (at, record) in records.iter().enumerate() {
             let order = |why| Wrong::KeyOrder {
-                name: key_name(at),
+                name: key_name(shard, at),
                 why,
             };
             let unproven = |source| Wrong::Key {
-                name: key_name(at),
+                name: key_name(shard, at),
                 source,
             };
             match lineage.keys.last() {
@@ -106,7 +112,8 @@ impl Lineage {
     }
 
     /// Whether the log, or an earlier one, has this name.
-    pub(crate) fn has_name(&self, origin: &str) -> bool {
+    #[must_use]
+    pub fn has_name(&self, origin: &str) -> bool {
         self.names().any(|name| name == origin)
     }
 

@@ -13,13 +13,15 @@
 //! [`Excerpt`] as its `extra`; the lines above state only what follows from them. The only data of other entities in it
 //! is in the headers of those two batches: the ids of entities that called the ledger's owner.
 
+use std::collections::BTreeMap;
+
 use annals_event::ledger::{Assets, Entry, Holder, Order, Outcome, Side};
 use annals_ids::{DatabaseId, TradeId, WallTime};
 use annals_proof::{SignedNote, VerifierKey, checkpoint::CheckpointError, key::KeyError};
 use thiserror::Error;
 
 use crate::{
-    Anchors, BundleError, Lineage, Proven, Terms, Verdict, Wrong,
+    Anchors, BundleError, LEDGER_SHARD, Lineage, Proven, Terms, Verdict, Wrong,
     check::{Signed, included},
     verdict::{Believed, Subject},
     words,
@@ -249,6 +251,7 @@ pub fn check_receipt(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> 
     let receipt = Receipt::read(bytes)?;
     let lineage = Lineage::of(receipt.key.clone());
     let checkpoint = Signed {
+        shard: LEDGER_SHARD,
         note: &receipt.checkpoint,
         lineage: &lineage,
     };
@@ -260,17 +263,18 @@ pub fn check_receipt(bytes: &[u8], anchors: &Anchors) -> Result<Verdict, Wrong> 
     }
     let kept = checkpoint.compare(anchors, head, |_| None)?;
     let exchange = receipt.exchange()?;
+    let believed = Believed {
+        trusted,
+        kept,
+        key_trust,
+        witnesses: anchors.witnesses.len(),
+        signatures: receipt.checkpoint.signatures().len(),
+        lineage,
+    };
     Ok(Verdict {
         subject: Subject::Exchange(exchange.said()),
         realm: receipt.settled.excerpt.header().realm.clone(),
         leaves: vec![receipt.proposed.leaf, receipt.settled.leaf],
-        believed: Believed {
-            trusted,
-            kept,
-            key_trust,
-            witnesses: anchors.witnesses.len(),
-            signatures: receipt.checkpoint.signatures().len(),
-            lineage,
-        },
+        logs: BTreeMap::from([(LEDGER_SHARD, believed)]),
     })
 }

@@ -1,11 +1,12 @@
 //! The answer in words, for a reader who has to decide and does not know the system.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use annals_event::ledger::Order;
+use annals_ids::Shard;
 use annals_proof::Checkpoint;
 
-use crate::{Answer, Bundle, Cited, Lexicon, Span, Terms, words};
+use crate::{Answer, Bundle, Cited, Lexicon, ShardLeaf, Span, Terms, bundle::checkpoint_name, words};
 
 /// Maximum line length (columns).
 const WIDTH: usize = 100;
@@ -38,7 +39,7 @@ const OF_NAMES: &str = "Names of kinds and slots are those that the world gave t
 pub(crate) fn render(
     (answer, lexicon): (&Answer, &Lexicon),
     bundle: &Bundle,
-    checkpoint: &Checkpoint,
+    logs: &BTreeMap<Shard, Checkpoint>,
     mut files: impl Iterator<Item = String>,
 ) -> String {
     let (question, realm) = (bundle.question, words::text(bundle.realm()));
@@ -47,9 +48,17 @@ pub(crate) fn render(
         said(answer, lexicon)
     );
     for (number, (cited, lines)) in (1..).zip(steps(answer, lexicon)) {
-        let of_entry = place(cited.at, cited.event, cited.leaf.leaf.0, files.next());
+        let place = |at, event, leaf: ShardLeaf, file: Option<String>| {
+            let shard = match logs.len() {
+                1 => String::new(),
+                _ => format!(" of shard {}", leaf.shard),
+            };
+            let leaf = leaf.leaf;
+            format!("{}: batch {at} #{event}, leaf {leaf}{shard}", file.unwrap_or_default())
+        };
+        let of_entry = place(cited.at, cited.event, cited.leaf, files.next());
         let asked = cited.asked.as_ref();
-        let asked = asked.map(|asked| place(asked.at, asked.event, asked.leaf.leaf.0, files.next()));
+        let asked = asked.map(|asked| place(asked.at, asked.event, asked.leaf, files.next()));
         let mut all = vec![
             ("when", words::date(cited.entry.wall)),
             ("entry", cited.entry.number.to_string()),
@@ -66,15 +75,7 @@ pub(crate) fn render(
         }
     }
     put(&mut out, format_args!("\nWHAT THIS RESTS ON\n"));
-    let origin = words::text(&checkpoint.origin);
-    let (size, root) = (checkpoint.head.size, checkpoint.head.root);
-    paragraph(
-        &mut out,
-        &format!(
-            "Each step is an event in the log {origin}, as that was when it had {size} batches with the root {root}. That is \
-             signed in checkpoint.txt; the files named in a step prove that its event is there, as it stands here."
-        ),
-    );
+    rests_on(&mut out, logs);
     paragraph(
         &mut out,
         "annals-verify checks all of this without the realm and without a network, works this report out from the events again, \
@@ -166,8 +167,30 @@ fn of_trade(step: &crate::TradeStep, terms: Terms<'_>) -> Lines {
     ]
 }
 
-fn place(at: annals_ids::LogPosition, event: annals_ids::EventNumber, leaf: u64, file: Option<String>) -> String {
-    format!("{}: batch {at} #{event}, leaf {leaf}", file.unwrap_or_default())
+/// The logs in which the events are.
+fn rests_on(out: &mut String, logs: &BTreeMap<Shard, Checkpoint>) {
+    let log = |checkpoint: &Checkpoint| {
+        let origin = words::text(&checkpoint.origin);
+        let (size, root) = (checkpoint.head.size, checkpoint.head.root);
+        format!("the log {origin}, as that was when it had {size} batches with the root {root}")
+    };
+    if let [only] = &logs.values().collect::<Vec<_>>()[..] {
+        let log = log(only);
+        let said = format!(
+            "Each step is an event in {log}. That is signed in checkpoint.txt; the files named in a step prove that its event \
+             is there, as it stands here."
+        );
+        return paragraph(out, &said);
+    }
+    paragraph(
+        out,
+        "Each step is an event in the log of the ledger's shard, and the asking of some steps one in the log of another \
+         shard. The files named in a step prove that its events are there, as they stand here.",
+    );
+    for (shard, checkpoint) in logs {
+        let (log, name) = (log(checkpoint), checkpoint_name(*shard));
+        paragraph(out, &format!("Shard {shard} has {log}. That is signed in {name}."));
+    }
 }
 
 /// Appends an empty line, and a text wrapped to a width that can be read and printed.

@@ -1,10 +1,12 @@
 //! What is proven and what is not, in plain words.
 
+use std::collections::BTreeMap;
+
 use annals_event::ledger::Stage;
-use annals_ids::{LeafIndex, WallTime};
+use annals_ids::{Shard, WallTime};
 use annals_proof::{LogEnd, TreeHead, Trusted};
 
-use crate::{Answer, Lexicon, Lineage, Question, Span, TradeStage, report, words};
+use crate::{Answer, LEDGER_SHARD, Lexicon, Lineage, Question, ShardLeaf, Span, TradeStage, report, words};
 
 /// What a bundle or a receipt proves to a verifier with the given anchors.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,9 +15,9 @@ pub struct Verdict {
     /// The realm's name, as in its batches.
     pub(crate) realm: String,
     /// The leaves of its events.
-    pub(crate) leaves: Vec<LeafIndex>,
-    /// What is known of the checkpoint.
-    pub(crate) believed: Believed,
+    pub(crate) leaves: Vec<ShardLeaf>,
+    /// What is known of the checkpoint of each shard's log; the ledger's is always one of them.
+    pub(crate) logs: BTreeMap<Shard, Believed>,
 }
 
 /// The subject of a verdict.
@@ -77,8 +79,6 @@ impl Verdict {
     #[must_use]
     pub fn proven(&self) -> Vec<String> {
         let mut said = Vec::new();
-        let TreeHead { size, root } = self.believed.trusted.checkpoint.head;
-        let origin = words::text(&self.believed.trusted.checkpoint.origin);
         let events = self.leaves.len();
         said.push(match &self.subject {
             Subject::Answer(..) => format!(
@@ -89,18 +89,28 @@ impl Verdict {
                 "What the receipt says follows from the {events} events in it: it was worked out from them again."
             ),
         });
-        said.push(format!(
-            "Each of these events is, byte for byte, in the log {origin} as it had {size} batches with the root {root}: nobody \
+        for (shard, believed) in &self.logs {
+            said.extend(self.proven_of(*shard, believed));
+        }
+        said
+    }
+
+    /// What is proven by the log of a shard.
+    fn proven_of(&self, shard: Shard, believed: &Believed) -> Vec<String> {
+        let TreeHead { size, root } = believed.trusted.checkpoint.head;
+        let origin = words::text(&believed.trusted.checkpoint.origin);
+        let events = self.leaves.iter().filter(|leaf| leaf.shard == shard).count();
+        let which = match self.logs.len() {
+            1 => "Each of these events is".to_owned(),
+            _ => format!("Each of the {events} of these events that are on shard {shard} is"),
+        };
+        let mut said = vec![format!(
+            "{which}, byte for byte, in the log {origin} as it had {size} batches with the root {root}: nobody \
              can have changed one without that root being another."
-        ));
-        let key = self
-            .believed
-            .lineage
-            .keys
-            .last()
-            .map(|key| words::text(&key.to_string()))
-            .unwrap_or_default();
-        said.push(match self.believed.key_trust {
+        )];
+        let key = believed.lineage.keys.last();
+        let key = key.map(|key| words::text(&key.to_string())).unwrap_or_default();
+        said.push(match believed.key_trust {
             KeyTrust::Unknown => format!("Whoever has the key {key} has signed that root."),
             KeyTrust::Given => format!("The key {key}, which you gave, has signed that root."),
             KeyTrust::Named => format!(
@@ -108,14 +118,14 @@ impl Verdict {
                  them."
             ),
         });
-        for (name, time) in &self.believed.trusted.cosigned {
+        for (name, time) in &believed.trusted.cosigned {
             let date = words::date(WallTime(time.saturating_mul(1_000)));
             let name = words::text(name.as_str());
             said.push(format!(
                 "The witness {name}, whose key you gave, has seen the same root, at the latest at {date} by its clock."
             ));
         }
-        for TreeHead { size: kept, .. } in &self.believed.kept {
+        for TreeHead { size: kept, .. } in &believed.kept {
             said.push(format!(
                 "The log as it had {size} batches begins with the {kept} of the checkpoint that you kept: nothing among those \
                  was changed, taken out or put in since."
@@ -128,6 +138,36 @@ impl Verdict {
     #[must_use]
     pub fn open(&self) -> Vec<String> {
         let mut open = Vec::new();
+        for (shard, believed) in &self.logs {
+            open.extend(self.open_of(*shard, believed));
+        }
+        let ledger = self.logs.get(&LEDGER_SHARD);
+        let size = ledger.map_or(0, |believed| believed.trusted.checkpoint.head.size);
+        open.extend(match &self.subject {
+            Subject::Answer(_, answer, _) => left_out(answer).map(|what| {
+                format!(
+                    "That nothing was left out. {what} So could what came at the end, or after the first {size} batches of the log."
+                )
+            }),
+            Subject::Exchange(_) => {
+                Some("What was done before that in the trade, and what became of the assets since.".to_owned())
+            }
+        });
+        open.push(
+            "That the realm wrote down what truly happened, and when. A log proves that nothing was changed after it was written; \
+             times are those of the realm's own clocks."
+                .to_owned(),
+        );
+        open
+    }
+
+    /// What the log of a shard leaves unproven.
+    fn open_of(&self, shard: Shard, believed: &Believed) -> Vec<String> {
+        let of_shard = match self.logs.len() {
+            1 => String::new(),
+            _ => format!(" of shard {shard}"),
+        };
+        let mut open = Vec::new();
         let Believed {
             key_trust,
             kept,
@@ -135,17 +175,23 @@ impl Verdict {
             witnesses,
             signatures,
             lineage,
-        } = &self.believed;
+        } = believed;
         if *key_trust == KeyTrust::Unknown {
             open.push(
-                "That this key is the realm's. Anybody can make a key and sign a history of their own with it. Compare the key with \
-                 one that you have from elsewhere, with --key."
-                    .to_owned(),
+                match self.logs.len() {
+                    1 => "That this key is the realm's.".to_owned(),
+                    _ => format!("That the key that has signed the log of shard {shard} is the realm's."),
+                } + " Anybody can make a key and sign a history of their own with it. Compare the key with one that you have \
+                     from elsewhere, with --key.",
             );
         }
         open.extend(lineage.ends.iter().map(declared_lost));
         let most = kept.iter().map(|head| head.size).max().unwrap_or(0);
-        let behind = self.leaves.iter().filter(|leaf| leaf.0 >= most).count();
+        let behind = self
+            .leaves
+            .iter()
+            .filter(|leaf| leaf.shard == shard && leaf.leaf.0 >= most)
+            .count();
         if trusted.cosigned.is_empty() && behind > 0 {
             let which = match (most, behind) {
                 (0, _) => String::new(),
@@ -162,7 +208,7 @@ impl Verdict {
                 "A newer checkpoint"
             };
             open.push(format!(
-                "That the realm shows everybody the same history{which}. Whoever has its key can sign another one. {checkpoint} that \
+                "That the realm shows everybody the same history{of_shard}{which}. Whoever has its key can sign another one. {checkpoint} that \
                  somebody else has kept (--checkpoint), or the key of a witness that has cosigned (--witness), would show that."
             ));
         }
@@ -172,22 +218,6 @@ impl Verdict {
                     .to_owned(),
             );
         }
-        let size = trusted.checkpoint.head.size;
-        open.extend(match &self.subject {
-            Subject::Answer(_, answer, _) => left_out(answer).map(|what| {
-                format!(
-                    "That nothing was left out. {what} So could what came at the end, or after the first {size} batches of the log."
-                )
-            }),
-            Subject::Exchange(_) => {
-                Some("What was done before that in the trade, and what became of the assets since.".to_owned())
-            }
-        });
-        open.push(
-            "That the realm wrote down what truly happened, and when. A log proves that nothing was changed after it was written; \
-             times are those of the realm's own clocks."
-                .to_owned(),
-        );
         open
     }
 }

@@ -11,7 +11,7 @@ use annals_db::{ProveError, Prover};
 use annals_evidence::{Lineage, Wrong};
 use annals_host::{
     clock,
-    log_source::{KeptRealm, NamedRealm, SourceError},
+    log_source::{KeptRealm, NamedRealm, Source, SourceError},
     process::Settings,
     signer::{
         FolderError, add_cosignatures, current_key, default_name, keep_note, key_records, make_key, make_key_file,
@@ -201,7 +201,7 @@ async fn work(command: Commands, settings: &Settings, shard: Shard) -> Result<Ex
             leaves,
             kept,
         } => {
-            let source = kept.stored(settings).await?;
+            let source = open(&kept, (settings, shard)).await?;
             match (keys, ended) {
                 (true, _) => show_keys(&source.store, shard).await?,
                 (_, true) => show_ended(&source.store, shard).await?,
@@ -254,6 +254,13 @@ async fn work(command: Commands, settings: &Settings, shard: Shard) -> Result<Ex
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The store of a realm that has this shard.
+async fn open(kept: &KeptRealm, (settings, shard): (&Settings, Shard)) -> Result<Source, SourceError> {
+    let source = kept.stored(settings).await?;
+    source.require_shard(shard).await?;
+    Ok(source)
 }
 
 fn read_keys(lines: &[String]) -> Result<Vec<VerifierKey>, KeyError> {
@@ -338,7 +345,7 @@ async fn cosign(
 ) -> Result<(), CheckpointError> {
     let witness =
         read_key(witness, KeyKind::Cosignature)?.ok_or_else(|| CheckpointError::Missing(witness.to_owned()))?;
-    let source = KeptRealm::default().stored(settings).await?;
+    let source = open(&KeptRealm::default(), (settings, shard)).await?;
     let (_, mut note) = newest(&source.store, shard).await?.ok_or(CheckpointError::None(None))?;
     let trust = trust_for(&note, keys);
     let new = trust.check(&note)?.checkpoint.head;
@@ -370,7 +377,7 @@ async fn add(
     }
     note.verify(witnesses).map_err(Untrusted::Note)?;
     let checkpoint: annals_proof::Checkpoint = note.text().parse().map_err(Untrusted::Checkpoint)?;
-    let source = KeptRealm::default().stored(settings).await?;
+    let source = open(&KeptRealm::default(), (settings, shard)).await?;
     match add_cosignatures(&source.store, shard, checkpoint.head.size, &note, witnesses).await? {
         0 => Err(CheckpointError::NotAdded),
         count => Ok(writeln!(stdout(), "{count} cosignatures are in the store")?),
@@ -395,7 +402,7 @@ async fn verify(
         }
     };
     say(&trusted)?;
-    let source = kept.stored(settings).await?;
+    let source = open(kept, (settings, shard)).await?;
     let TreeHead { size, root } = trusted.checkpoint.head;
     let mut prover = Prover::begin(source.store.clone(), shard).await?;
     let archive = prover.head();

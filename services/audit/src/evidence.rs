@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use annals_db::{ProveError, Prover, read_schema};
+use annals_db::{ProveError, Prover, read_schema, read_shards};
 use annals_event::ledger::Stage;
 use annals_evidence::{
     Anchors, Answer, Bundle, BundleError, Cited, Excerpt, LEDGER_SHARD, Lineage, Proven, Question, Receipt,
-    ReceiptError, ShardLeaf, TradeStage, Wrong, check, check_receipt,
+    ReceiptError, ShardLeaf, ShardLog, TradeStage, Wrong, check, check_receipt,
 };
 use annals_host::signer::{covering, key_records};
-use annals_ids::{Hash, LeafIndex, LogPosition, Shard, TradeId};
+use annals_ids::{Hash, Shard, TradeId};
 use annals_proof::{
     Checkpoint, SignedNote, TreeHead, VerifierKey,
     checkpoint::CheckpointError,
@@ -37,11 +37,12 @@ pub enum EvidenceError {
     Prove(#[from] ProveError),
     /// No signed checkpoint covers the events.
     #[error(
-        "no signed checkpoint covers this answer: it needs the archive's first {needed} batches, and the newest \
-         checkpoint is of {signed}. A running annals-signer signs every ten seconds; try again later (annals \
-         checkpoint show prints the newest one)"
+        "no signed checkpoint covers this answer: it needs the first {needed} batches of the archive of shard {shard}, and \
+         the newest checkpoint is of {signed}. A running annals-signer of that shard signs every ten seconds; try again \
+         later (annals checkpoint show --shard {shard} prints the newest one)"
     )]
     Uncovered {
+        shard: Shard,
         /// Number of batches that must be signed.
         needed: u64,
         /// Number of signed batches.
@@ -52,9 +53,10 @@ pub enum EvidenceError {
     Checkpoint(#[from] CheckpointError),
     /// The archive differs from the signed one.
     #[error(
-        "the archive's first {size} batches have the root {found}, and {signed} was signed: they were changed since"
+        "the first {size} batches of shard {shard} have the root {found}, and {signed} was signed: they were changed since"
     )]
     Rewritten {
+        shard: Shard,
         /// Number of batches.
         size: u64,
         /// The root of their tree.
@@ -63,22 +65,13 @@ pub enum EvidenceError {
         signed: Hash,
     },
     /// The archive is older than the signed one.
-    #[error("the archive has {found} batches, and {signed} were signed: it was rolled back")]
+    #[error("the archive of shard {shard} has {found} batches, and {signed} were signed: it was rolled back")]
     RolledBack {
+        shard: Shard,
         /// Current number of batches.
         found: u64,
         /// Signed number of batches.
         signed: u64,
-    },
-    /// The answer rests on batches of another shard than the ledger's.
-    #[error(
-        "the answer rests on batch {at} of shard {shard}, and a bundle proves batches of one shard, that of the ledger. \
-         A settled trade has a receipt, which rests on entries of the ledger alone"
-    )]
-    OtherShard {
-        /// The batch.
-        at: LogPosition,
-        shard: Shard,
     },
     /// The bundle could not be created.
     #[error("the answer cannot be written as a bundle")]
@@ -91,9 +84,10 @@ pub enum EvidenceError {
     Unsettled(TradeId),
     /// The log's keys are not in the store.
     #[error(
-        "the store has no record of the key that has signed: start annals-signer with its own folder, and ask again"
+        "the store has no record of the key that has signed shard {0}: start annals-signer of that shard with its own \
+         folder, and ask again"
     )]
-    NoKey,
+    NoKey(Shard),
     /// A stored record of a key cannot be read.
     #[error("a record of the log's keys in the store cannot be used")]
     Key(#[from] NotNamed),
@@ -128,30 +122,24 @@ pub async fn bundle(
 ) -> Result<Vec<u8>, EvidenceError> {
     let mut events = Vec::new();
     for cited in answer.cited() {
-        for (leaf, excerpt) in index.excerpts(store, cited).await? {
-            events.push((of_ledger(leaf, &excerpt)?, excerpt));
-        }
+        events.extend(index.excerpts(store, cited).await?);
         if events.len() > annals_evidence::EVENTS {
             let events = events.len();
             return Err(BundleError::Events { events }.into());
         }
     }
-    let kept_sizes = kept.iter().map(|note| Ok(claimed(note)?.size));
-    let kept_sizes: BTreeSet<u64> = kept_sizes.collect::<Result<_, EvidenceError>>()?;
-    refuse_lost(store, kept).await?;
-    let mut checkpointed = Checkpointed::read(store, &events, kept_sizes.last().copied().unwrap_or(0)).await?;
-    let mut changes = Vec::new();
-    for record in &checkpointed.keys {
-        changes.extend(record.changed_at()?.map(|head| head.size));
-    }
-    let mut continued = BTreeMap::new();
-    for size in changes.into_iter().chain(kept_sizes) {
-        if 0 < size && size < checkpointed.head.size {
-            continued.insert(
-                size,
-                checkpointed.prover.consistency(size, checkpointed.head.size).await?,
-            );
-        }
+    let mut shards: BTreeSet<Shard> = events.iter().map(|(leaf, _)| leaf.shard).collect();
+    shards.insert(LEDGER_SHARD);
+    let mut logs = BTreeMap::new();
+    for shard in shards {
+        let kept = kept_of(store, shard, kept).await?;
+        refuse_lost(store, shard, &kept).await?;
+        let sizes = kept.iter().map(|note| Ok(claimed(note)?.size));
+        let sizes: BTreeSet<u64> = sizes.collect::<Result<_, EvidenceError>>()?;
+        let least = sizes.last().copied().unwrap_or(0);
+        let mut checkpointed = Checkpointed::read(store, shard, &events, least).await?;
+        let continued = checkpointed.prove_continued(sizes).await?;
+        logs.insert(shard, (checkpointed, continued));
     }
     let mut schemas = BTreeMap::new();
     for (_, excerpt) in &events {
@@ -160,12 +148,26 @@ pub async fn bundle(
             entry.insert(read_schema(store, fingerprint).await?.encode());
         }
     }
-    let bundle = Bundle {
-        question,
-        events: checkpointed.prove_all(events).await?,
+    let mut proven = Vec::new();
+    for (leaf, excerpt) in events {
+        if let Some((checkpointed, _)) = logs.get_mut(&leaf.shard) {
+            proven.push(checkpointed.prove((leaf, excerpt)).await?);
+        }
+    }
+    let as_log = |(checkpointed, continued): (Checkpointed, _)| ShardLog {
         checkpoint: checkpointed.note,
         keys: checkpointed.keys,
         continued,
+    };
+    let log = logs
+        .remove(&LEDGER_SHARD)
+        .map(as_log)
+        .ok_or(EvidenceError::NoKey(LEDGER_SHARD))?;
+    let bundle = Bundle {
+        question,
+        log,
+        others: logs.into_iter().map(|(shard, log)| (shard, as_log(log))).collect(),
+        events: proven,
         schemas,
     };
     let bytes = bundle.write()?;
@@ -193,8 +195,8 @@ pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String
         entry(store, index, proposed).await?,
         entry(store, index, settled).await?,
     ];
-    let mut checkpointed = Checkpointed::read(store, &events, 0).await?;
-    let key = checkpointed.key().ok_or(EvidenceError::NoKey)?;
+    let mut checkpointed = Checkpointed::read(store, LEDGER_SHARD, &events, 0).await?;
+    let key = checkpointed.key().ok_or(EvidenceError::NoKey(LEDGER_SHARD))?;
     let [proposed, settled] = events;
     let receipt = Receipt {
         key,
@@ -208,37 +210,43 @@ pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String
 }
 
 /// The entry alone, without the order that asked for it.
-async fn entry(store: &Store, index: &Index, cited: &Cited) -> Result<(LeafIndex, Excerpt), EvidenceError> {
+async fn entry(store: &Store, index: &Index, cited: &Cited) -> Result<(ShardLeaf, Excerpt), EvidenceError> {
     let alone = Cited {
         asked: None,
         ..cited.clone()
     };
-    let (leaf, excerpt) = index.excerpts(store, &alone).await?.swap_remove(0);
-    Ok((of_ledger(leaf, &excerpt)?, excerpt))
+    Ok(index.excerpts(store, &alone).await?.swap_remove(0))
 }
 
-/// The leaf of a batch on the ledger's shard. Evidence has one checkpoint, and each shard's signer signs its own.
-fn of_ledger(ShardLeaf { shard, leaf }: ShardLeaf, excerpt: &Excerpt) -> Result<LeafIndex, EvidenceError> {
-    let header = excerpt.header();
-    let at = LogPosition {
-        owner: header.owner,
-        batch: header.number,
-    };
-    match shard {
-        LEDGER_SHARD => Ok(leaf),
-        shard => Err(EvidenceError::OtherShard { at, shard }),
+/// The kept checkpoints of a shard's log; those of no shard's log count as the ledger's.
+async fn kept_of(store: &Store, shard: Shard, kept: &[SignedNote]) -> Result<Vec<SignedNote>, EvidenceError> {
+    let mut found = Vec::new();
+    for note in kept {
+        let checkpoint: Checkpoint = note.text().parse()?;
+        let mut of = LEDGER_SHARD;
+        for other in 1..read_shards(store).await? {
+            if lineage_of(store, Shard(other)).await?.has_name(&checkpoint.origin) {
+                of = Shard(other);
+            }
+        }
+        found.extend((of == shard).then(|| note.clone()));
     }
+    Ok(found)
+}
+
+async fn lineage_of(store: &Store, shard: Shard) -> Result<Lineage, EvidenceError> {
+    let records = key_records(store, shard).await?.into_iter();
+    Ok(Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?)
 }
 
 /// Returns an error if the archive differs from a kept checkpoint in batches that were declared lost: no evidence
 /// continues it.
-async fn refuse_lost(store: &Store, kept: &[SignedNote]) -> Result<(), EvidenceError> {
+async fn refuse_lost(store: &Store, shard: Shard, kept: &[SignedNote]) -> Result<(), EvidenceError> {
     if kept.is_empty() {
         return Ok(());
     }
-    let records = key_records(store, LEDGER_SHARD).await?.into_iter();
-    let lineage = Lineage::verify(&records.map(|(_, record)| record).collect::<Vec<_>>())?;
-    let mut prover = Prover::begin(store.clone(), LEDGER_SHARD).await?;
+    let lineage = lineage_of(store, shard).await?;
+    let mut prover = Prover::begin(store.clone(), shard).await?;
     for note in kept {
         let checkpoint: Checkpoint = note.text().parse()?;
         let TreeHead { size, root } = checkpoint.head;
@@ -263,29 +271,40 @@ struct Checkpointed {
 }
 
 impl Checkpointed {
-    /// Finds a checkpoint of at least `least` batches that covers these events.
-    async fn read(store: &Store, events: &[(LeafIndex, Excerpt)], least: u64) -> Result<Self, EvidenceError> {
-        let needed = events.iter().map(|(leaf, _)| leaf.0 + 1).max().unwrap_or(1).max(least);
-        let note = match covering(store, LEDGER_SHARD, needed).await? {
+    /// Finds a checkpoint of at least `least` batches of a shard that covers those of these events that are on it.
+    async fn read(
+        store: &Store,
+        shard: Shard,
+        events: &[(ShardLeaf, Excerpt)],
+        least: u64,
+    ) -> Result<Self, EvidenceError> {
+        let own = events.iter().filter(|(leaf, _)| leaf.shard == shard);
+        let needed = own.map(|(leaf, _)| leaf.leaf.0 + 1).max().unwrap_or(1).max(least);
+        let note = match covering(store, shard, needed).await? {
             Ok(note) => note,
-            Err(signed) => return Err(EvidenceError::Uncovered { needed, signed }),
+            Err(signed) => return Err(EvidenceError::Uncovered { shard, needed, signed }),
         };
         let head = claimed(&note)?;
-        let mut prover = Prover::begin(store.clone(), LEDGER_SHARD).await?;
+        let mut prover = Prover::begin(store.clone(), shard).await?;
         let (found, signed) = (prover.head().size, head.size);
         if found < signed {
-            return Err(EvidenceError::RolledBack { found, signed });
+            return Err(EvidenceError::RolledBack { shard, found, signed });
         }
         let found = prover.root(head.size).await?;
         if found != head.root {
             let (size, signed) = (head.size, head.root);
-            return Err(EvidenceError::Rewritten { size, found, signed });
+            return Err(EvidenceError::Rewritten {
+                shard,
+                size,
+                found,
+                signed,
+            });
         }
-        let keys = key_records(store, LEDGER_SHARD).await?.into_iter();
+        let keys = key_records(store, shard).await?.into_iter();
         let keys = keys.filter(|(from, _)| *from <= head.size).map(|(_, record)| record);
         let keys: Vec<KeyRecord> = keys.collect();
         if keys.is_empty() {
-            return Err(EvidenceError::NoKey);
+            return Err(EvidenceError::NoKey(shard));
         }
         Ok(Self {
             note,
@@ -295,21 +314,26 @@ impl Checkpointed {
         })
     }
 
+    /// Proofs that the checkpoint continues the trees of these sizes, and that of each change of keys.
+    async fn prove_continued(&mut self, kept: BTreeSet<u64>) -> Result<BTreeMap<u64, Vec<Hash>>, EvidenceError> {
+        let mut sizes = kept;
+        for record in &self.keys {
+            sizes.extend(record.changed_at()?.map(|head| head.size));
+        }
+        let mut continued = BTreeMap::new();
+        for size in sizes.into_iter().filter(|size| 0 < *size && *size < self.head.size) {
+            continued.insert(size, self.prover.consistency(size, self.head.size).await?);
+        }
+        Ok(continued)
+    }
+
     /// The key that signed the checkpoint.
     fn key(&self) -> Option<VerifierKey> {
         self.keys.last().map(|record| record.key.clone())
     }
 
-    async fn prove(&mut self, (leaf, excerpt): (LeafIndex, Excerpt)) -> Result<Proven, EvidenceError> {
-        let path = self.prover.inclusion(leaf.0, self.head.size).await?;
+    async fn prove(&mut self, (leaf, excerpt): (ShardLeaf, Excerpt)) -> Result<Proven, EvidenceError> {
+        let path = self.prover.inclusion(leaf.leaf.0, self.head.size).await?;
         Ok(Proven { excerpt, leaf, path })
-    }
-
-    async fn prove_all(&mut self, events: Vec<(LeafIndex, Excerpt)>) -> Result<Vec<Proven>, EvidenceError> {
-        let mut proven = Vec::new();
-        for event in events {
-            proven.push(self.prove(event).await?);
-        }
-        Ok(proven)
     }
 }

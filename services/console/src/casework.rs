@@ -128,10 +128,7 @@ impl From<EvidenceError> for NoAnswer {
         match error {
             error if error.is_finding() => Self::Wrong(said),
             EvidenceError::Audit(error) => error.into(),
-            EvidenceError::Unsettled(_)
-            | EvidenceError::Receipt(_)
-            | EvidenceError::Bundle(_)
-            | EvidenceError::OtherShard { .. } => Self::Nothing(said),
+            EvidenceError::Unsettled(_) | EvidenceError::Receipt(_) | EvidenceError::Bundle(_) => Self::Nothing(said),
             _ => Self::Unavailable(said),
         }
     }

@@ -3,7 +3,7 @@
 mod logs;
 mod map;
 
-pub(crate) use logs::{LogReport, OwnerLog, StreamFigures};
+pub(crate) use logs::{ArchiveFigures, LogReport, OwnerLog, StreamFigures};
 pub(crate) use map::{Edges, MapCell, MapFrame, Watched};
 
 use std::{

@@ -26,6 +26,7 @@ use annals_store::{
         adoptions, archive,
         director::{self, Counter},
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
+        shards,
     },
 };
 use thiserror::Error;
@@ -35,7 +36,8 @@ use crate::{
     comparison::{
         Beyond, ComparedLog, Known, Numbers, Read, Standing, is_bare_open, kind_of, opening, read_batches, read_known,
     },
-    restoring::{RAISE, RAISE_EPOCHS, RAISE_GENERATIONS, RAISE_OWNERS, read_lives, set_checkouts},
+    restoring::{RAISE, RAISE_EPOCHS, RAISE_GENERATIONS, RAISE_OWNERS, note_life, read_lives, set_checkouts},
+    shards::read_shards,
 };
 
 pub use record::{AdoptionRecord, AdoptionStage};
@@ -57,6 +59,8 @@ pub enum Choice {
 /// Plan for one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPlan {
+    /// Its shard.
+    shard: Shard,
     /// The log compared with the store.
     pub log: ComparedLog,
     /// Kind of its owner, if the store or the log has it; an owner of unknown kind has no state.
@@ -114,6 +118,9 @@ pub enum AdoptError {
         /// Fingerprint of the definitions.
         schema: Hash,
     },
+    /// A message is of a shard that the realm does not have.
+    #[error("the realm has no shard {0}, and a log of it was given")]
+    NoShard(Shard),
     /// There is nothing to do.
     #[error("the store has every batch of the log: there is nothing to adopt")]
     Nothing,
@@ -189,7 +196,7 @@ impl Plan {
                 proven
             }
         };
-        let plan = LogPlan::new(log, &known, &read, proven);
+        let plan = LogPlan::new((shard, log), &known, &read, proven);
         if choice == Choice::Adopt && plan.discarded.batches > 0 {
             let what = format!(
                 "the log has a hole after batch {}, and {} batches with {} events after it are unproven",
@@ -318,7 +325,7 @@ impl Known {
 }
 
 impl LogPlan {
-    fn new(log: ComparedLog, known: &Known, read: &[Read<'_>], proven: Proven) -> Self {
+    fn new((shard, log): (Shard, ComparedLog), known: &Known, read: &[Read<'_>], proven: Proven) -> Self {
         let on_path: BTreeSet<Hash> = proven.path.iter().copied().collect();
         let beyond = || read.iter().filter(|read| read.header.number > known.cursor.batch);
         let adopted = beyond().filter(|read| on_path.contains(&read.hash));
@@ -333,6 +340,7 @@ impl LogPlan {
         };
         let numbers = beyond().fold(Numbers::default(), |numbers, read| numbers.and(read.bytes));
         Self {
+            shard,
             adopted: Beyond::of(adopted),
             discarded: Beyond::of(beyond().filter(is_lost)),
             kind: known.record.map(|record| record.kind).or_else(|| kind_of(read)),
@@ -346,11 +354,11 @@ impl LogPlan {
     }
 
     /// The owner's record after the adoption: its epoch is above all that were ever granted, and it has no holder.
-    fn owner(&self, shard: Shard) -> OwnerRecord {
+    fn owner(&self) -> OwnerRecord {
         let granted = self.record.map(|record| record.epoch).unwrap_or_default();
         OwnerRecord {
             kind: self.kind.unwrap_or(OwnerKind::Base),
-            shard,
+            shard: self.shard,
             epoch: Epoch(granted.max(self.highest).0.saturating_add(RAISE_EPOCHS)),
             process: ProcessId(0),
             call_generation: self.record.map(|record| record.call_generation).unwrap_or_default(),
@@ -358,8 +366,8 @@ impl LogPlan {
     }
 
     /// Writes what the store must know of the log.
-    async fn write(&self, transaction: &Transaction, shard: Shard) -> Result<(), StoreError> {
-        let (owner, mut record) = (self.log.owner, self.owner(shard));
+    async fn write(&self, transaction: &Transaction) -> Result<(), StoreError> {
+        let (owner, mut record) = (self.log.owner, self.owner());
         if self.discarded.batches > 0 {
             record.call_generation = director::assign(transaction, Counter::CallGenerations, 1).await?.start;
         }
@@ -411,9 +419,8 @@ pub struct Decision {
 /// An adoption that was decided and is not finished.
 pub struct Adoption {
     store: Store,
-    shard: Shard,
     number: u32,
-    folder: Folder,
+    folders: BTreeMap<Shard, Folder>,
     alarms: Vec<Alarm>,
 }
 
@@ -435,7 +442,6 @@ impl Adoption {
     /// answer.
     pub async fn begin(
         store: Store,
-        shard: Shard,
         schema: Arc<Schema>,
         plan: &Plan,
         decision: &Decision,
@@ -459,7 +465,7 @@ impl Adoption {
         let rested = newest.unwrap_or(decision.at);
         let decided = &decided;
         let decide = |transaction: Transaction| async move {
-            let tree = transaction.get(&archive::tree_key(shard)).await?;
+            let tree = transaction.get(&archive::tree_key(Shard(0))).await?;
             let leaves = LeafIndex(archive::Tree::decode(tree.as_deref())?.size);
             let newest = AdoptionRecord::read_newest(&transaction).await?;
             let decided = |number| AdoptionRecord {
@@ -480,19 +486,26 @@ impl Adoption {
             let next = last.map_or(0, |last| last + 1);
             raise_counters(&transaction, plan).await?;
             for log in plan.logs.values() {
-                log.write(&transaction, shard).await?;
+                log.write(&transaction).await?;
             }
             transaction.set(&director::closed_key(), &director::encode_closed(rested))?;
             decided(next).write(&transaction)?;
             Ok::<_, StoreError>(next)
         };
         let (number, _) = store.run_repeatable(decide).await?;
-        let folder = Folder::begin(store.clone(), shard, schema).await?;
+        Self::fold_from(store, number, &schema).await
+    }
+
+    async fn fold_from(store: Store, number: u32, schema: &Arc<Schema>) -> Result<Self, AdoptError> {
+        let mut folders = BTreeMap::new();
+        for shard in shards::all(read_shards(&store).await?) {
+            let folder = Folder::begin(store.clone(), shard, Arc::clone(schema)).await?;
+            folders.insert(shard, folder);
+        }
         Ok(Self {
             store,
-            shard,
             number,
-            folder,
+            folders,
             alarms: Vec::new(),
         })
     }
@@ -501,41 +514,39 @@ impl Adoption {
     ///
     /// # Errors
     /// When the store cannot be used.
-    pub async fn resume(store: Store, shard: Shard, schema: Arc<Schema>) -> Result<Option<Self>, AdoptError> {
+    pub async fn resume(store: Store, schema: Arc<Schema>) -> Result<Option<Self>, AdoptError> {
         let Some(unfinished) = Self::unfinished(&store).await? else {
             return Ok(None);
         };
-        let folder = Folder::begin(store.clone(), shard, schema).await?;
-        Ok(Some(Self {
-            store,
-            shard,
-            number: unfinished.adoption.number,
-            folder,
-            alarms: Vec::new(),
-        }))
+        let number = unfinished.adoption.number;
+        Self::fold_from(store, number, &schema).await.map(Some)
     }
 
-    /// Accepts the stream's next message. All messages must be given, in the stream's order.
+    /// Accepts the next message of a shard's stream. All messages of all shards must be given, those of each in the stream's
+    /// order.
     ///
     /// # Errors
-    /// When the store cannot be used.
-    pub async fn take(&mut self, owner: OwnerId, bytes: Vec<u8>) -> Result<(), AdoptError> {
-        self.folder.offer(owner, bytes);
-        if self.folder.pending_bytes() >= FOLD_BYTES {
+    /// When the store cannot be used, or the realm does not have the shard.
+    pub async fn take(&mut self, shard: Shard, owner: OwnerId, bytes: Vec<u8>) -> Result<(), AdoptError> {
+        let folder = self.folders.get_mut(&shard).ok_or(AdoptError::NoShard(shard))?;
+        folder.offer(owner, bytes);
+        if folder.pending_bytes() >= FOLD_BYTES {
             self.fold().await?;
         }
         Ok(())
     }
 
     async fn fold(&mut self) -> Result<(), AdoptError> {
-        while self.folder.has_work() {
-            let folded = self.folder.commit().await?;
-            self.alarms.extend(folded.alarms);
+        for folder in self.folders.values_mut() {
+            while folder.has_work() {
+                let folded = folder.commit().await?;
+                self.alarms.extend(folded.alarms);
+            }
         }
         Ok(())
     }
 
-    /// Completes the adoption at the end of the stream: corrects what cannot be derived from a log. Returns the alarms
+    /// Completes the adoption at the end of all streams: corrects what cannot be derived from a log. Returns the alarms
     /// that db would have raised.
     ///
     /// # Errors
@@ -553,7 +564,12 @@ impl Adoption {
                 });
             }
         }
-        let (_, lives) = read_lives(&self.store, self.shard).await?;
+        let mut lives = BTreeMap::new();
+        for shard in self.folders.keys() {
+            for (database, life) in read_lives(&self.store, *shard).await?.1 {
+                note_life(&mut lives, database, life);
+            }
+        }
         set_checkouts(&self.store, &lives).await?;
         let number = self.number;
         let end =

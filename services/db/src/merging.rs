@@ -300,17 +300,9 @@ impl Merging {
         let open = heads
             .iter()
             .filter(|(shard, head)| !closed.contains(shard) && generation(head) == oldest);
-        let possible: Vec<_> = open.filter(|(shard, head)| self.may_follow(**shard, head)).collect();
-        let first = |found: &[(&Shard, &MergedLeaf)]| {
-            let first = found.iter().min_by_key(|(shard, head)| (head.header.wall, **shard));
-            first.map(|(shard, _)| **shard)
-        };
-        let ready: Vec<_> = possible
-            .iter()
-            .copied()
-            .filter(|(_, head)| self.should_follow(head))
-            .collect();
-        first(&ready).or_else(|| first(&possible))
+        let possible = open.filter(|(shard, head)| self.may_follow(**shard, head));
+        let first = possible.min_by_key(|(shard, head)| (self.lacks(head), head.header.wall, **shard));
+        first.map(|(shard, _)| *shard)
     }
 
     /// Whether everything is passed that a fold of the leaf depends on.
@@ -344,18 +336,18 @@ impl Merging {
         shard == FIRST && self.alone.is_some_and(|alone| leaf.0 < alone.leaves)
     }
 
-    /// Whether everything else is passed that its batch has observed: the calls that it consumed, and the ends of the cell
-    /// parts of the activations before.
-    fn should_follow(&self, head: &MergedLeaf) -> bool {
-        let are_ended = |database: DatabaseId| {
-            let ended = self.ended.get(&database);
+    /// What is not passed of that which its batch has observed: the ends of the cell parts of earlier activations, and the
+    /// calls that it consumed. An end counts more, because the row of a stored entity takes it in.
+    fn lacks(&self, head: &MergedLeaf) -> (bool, bool) {
+        let are_ended = |database: &DatabaseId| {
+            let ended = self.ended.get(database);
             ended.is_none_or(|(entity, known)| self.cell_ends.get(entity).copied().unwrap_or_default() >= *known)
         };
-        let activated = head.acts.iter().filter_map(|act| match act {
-            Act::BaseBegins(_, database, _) if database.0 != 0 => Some(*database),
+        let mut activated = head.acts.iter().filter_map(|act| match act {
+            Act::BaseBegins(_, database, _) if database.0 != 0 => Some(database),
             _ => None,
         });
-        self.cuts.has_made(&head.header, &head.made) && activated.into_iter().all(are_ended)
+        (!activated.all(are_ended), !self.cuts.has_made(&head.header, &head.made))
     }
 
     /// Passes a leaf. Returns whether the leaves passed so far are a consistent cut.
@@ -369,16 +361,20 @@ impl Merging {
         }
         let is_deleted = self.horizons.get(&shard).is_some_and(|horizon| head.leaf <= *horizon)
             && self.passing.contains(&head.header.owner);
+        // The order of the first shard suffices for what ended while the realm had no other.
+        let counts = !self.is_alone((shard, head.leaf));
         if !is_deleted {
-            head.acts.iter().for_each(|act| self.act(head.header.owner, *act));
+            head.acts
+                .iter()
+                .for_each(|act| self.act(head.header.owner, *act, counts));
         }
         for entity in self.kept.remove(&(shard, head.leaf)).unwrap_or_default() {
-            *self.cell_ends.entry(entity).or_default() += 1;
+            *self.cell_ends.entry(entity).or_default() += u32::from(counts);
         }
         self.cuts.take_calls(&head.header, head.made.iter().copied())
     }
 
-    fn act(&mut self, owner: OwnerId, act: Act) {
+    fn act(&mut self, owner: OwnerId, act: Act, counts: bool) {
         match act {
             Act::BaseBegins(entity, database, checkout) => {
                 if let Some((before, _)) = self.ended.remove(&database) {
@@ -396,7 +392,7 @@ impl Merging {
             }
             Act::Placed(entity, is_placed) => {
                 let base = self.bases.entry(entity).or_default();
-                base.ends += u32::from(base.is_placed && !is_placed);
+                base.ends += u32::from(counts && base.is_placed && !is_placed);
                 base.is_placed = is_placed;
             }
             Act::BaseEnds(entity) => self.end_base(entity),
@@ -414,7 +410,7 @@ impl Merging {
                 }
             }
             Act::CellEnds(entity) => {
-                if self.cells.remove(&(owner, entity)).is_some() {
+                if self.cells.remove(&(owner, entity)).is_some() && counts {
                     *self.cell_ends.entry(entity).or_default() += 1;
                 }
             }

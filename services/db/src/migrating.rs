@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_def::{Index, MigrationError, Plan, Rename, RenameError, Renames, Schema};
 use annals_event::{Call, Impossible, Migration, OwnerState, Receivers, calls_of, types_of};
-use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, Shard, WallTime};
+use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, WallTime};
 use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction,
     layout::{
         archive::{Tree, tree_key},
         chunks, database, director,
         migrations::{Converting, MigrationRecord, converting_key, key_of},
-        owners,
+        owners, shards,
     },
 };
 use thiserror::Error;
@@ -98,13 +98,12 @@ pub enum MigrateError {
 /// A migration that is allowed so far.
 pub struct Preparation {
     store: Store,
-    shard: Shard,
     new: Schema,
     migration: Migration,
     renames: Vec<String>,
     number: u32,
-    /// Number of leaves in the archive; a running realm adds more.
-    leaves: u64,
+    /// Number of leaves in the archive of each shard; a running realm adds more.
+    leaves: Vec<u64>,
 }
 
 /// Result of a dry run.
@@ -130,14 +129,14 @@ impl Preparation {
     ///
     /// # Errors
     /// When the realm cannot be migrated to them now.
-    pub async fn begin(store: Store, shard: Shard, new: Schema, said: Vec<Rename>) -> Result<Self, MigrateError> {
+    pub async fn begin(store: Store, new: Schema, said: Vec<Rename>) -> Result<Self, MigrateError> {
         let read = |transaction: Transaction| async move {
             let realm = transaction.get(&director::realm_key()).await?;
             let closed = transaction.get(&director::closed_key()).await?;
             let converting = transaction.get(&converting_key()).await?;
             let realm = realm.map(|value| director::Realm::decode(&value)).transpose()?;
-            let tree = Tree::decode(transaction.get(&tree_key(shard)).await?.as_deref())?;
-            Ok::<_, StoreError>((realm, closed.is_some(), converting.is_some(), tree.size))
+            let leaves = read_leaves(&transaction).await?;
+            Ok::<_, StoreError>((realm, closed.is_some(), converting.is_some(), leaves))
         };
         let (realm, is_closed, is_converting, leaves) = store.read(read).await?;
         let realm = realm.ok_or(MigrateError::NoRealm)?;
@@ -165,7 +164,6 @@ impl Preparation {
         };
         Ok(Self {
             store,
-            shard,
             new,
             migration,
             renames: renames.all().map(|rename| rename.to_string()).collect(),
@@ -247,7 +245,7 @@ impl Preparation {
             from: self.migration.from,
             to: self.migration.to,
             at,
-            leaves: LeafIndex(self.leaves),
+            leaves: LeafIndex(self.leaves.first().copied().unwrap_or_default()),
             renames: self.renames.clone(),
             receivers: survey
                 .receivers
@@ -260,7 +258,7 @@ impl Preparation {
             later,
             ..Converting::default()
         };
-        let (encoded, record, shard) = (&self.new.encode(), &record, self.shard);
+        let (encoded, record) = (&self.new.encode(), &record);
         let work = |transaction: Transaction| async move {
             let realm = read_realm(&transaction).await?;
             if realm.schema == record.to {
@@ -271,9 +269,9 @@ impl Preparation {
             if transaction.get(&director::closed_key()).await?.is_none() {
                 return Err(MigrateError::NotStopped);
             }
-            let tree = Tree::decode(transaction.get(&tree_key(shard)).await?.as_deref())?;
+            let leaves = read_leaves(&transaction).await?;
             let is_converting = transaction.get(&converting_key()).await?.is_some();
-            if is_converting || (realm.schema, tree.size) != (record.from, self.leaves) {
+            if is_converting || realm.schema != record.from || leaves != self.leaves {
                 return Err(MigrateError::Changed);
             }
             for (key, chunk) in chunks(&director::schema_key(record.to), encoded) {
@@ -459,6 +457,15 @@ pub(crate) fn receivers(states: &[OwnerState]) -> Receivers {
         }
     }
     found
+}
+
+/// Number of leaves in the archive of each shard.
+async fn read_leaves(transaction: &Transaction) -> Result<Vec<u64>, StoreError> {
+    let mut leaves = Vec::new();
+    for shard in shards::all(shards::read_count(transaction).await?) {
+        leaves.push(Tree::decode(transaction.get(&tree_key(shard)).await?.as_deref())?.size);
+    }
+    Ok(leaves)
 }
 
 /// The realm's record.

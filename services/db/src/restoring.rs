@@ -512,7 +512,7 @@ pub(crate) async fn read_lives(
 }
 
 /// Of several activations of a stored entity the newest counts.
-fn note_life(lives: &mut BTreeMap<DatabaseId, Checkout>, database: DatabaseId, life: Checkout) {
+pub(crate) fn note_life(lives: &mut BTreeMap<DatabaseId, Checkout>, database: DatabaseId, life: Checkout) {
     let held = lives.entry(database).or_insert(life);
     if held.number < life.number {
         *held = life;

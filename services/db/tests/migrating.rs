@@ -25,7 +25,7 @@ use annals_def::{EntityType, Index, Located, MethodKind, Property, Renames, Sche
 use annals_director::{GrantError, Grants};
 use annals_event::{BaseCreation, Batch, Body, Call, CellCreation, FrozenBatch, Image, Imprint, OwnerState, Place};
 use annals_ids::{
-    Address, BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, LeafIndex, MemberId, OwnerId, Part, ProcessId,
+    Address, BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, Hash, LeafIndex, MemberId, OwnerId, Part, ProcessId,
     Shard, Tick, WallTime,
 };
 use annals_node::journal::Journal;
@@ -34,6 +34,7 @@ use annals_store::{
     faults::{self, Fault, FaultyStore},
     immediate,
     layout::{
+        archive::{Tree, tree_key},
         director::Term,
         lineage::Lineage,
         owners::{OpeningRecord, opening_key},
@@ -290,7 +291,7 @@ fn state_of(store: &Store, log: &Log) -> OwnerState {
 
 fn prepare(store: &Store, pair: &Pair) -> Result<Preparation, MigrateError> {
     let said = pair.renames.all().collect();
-    immediate(Preparation::begin(store.clone(), SHARD, pair.new.clone(), said))
+    immediate(Preparation::begin(store.clone(), pair.new.clone(), said))
 }
 
 /// Whether the plan has a counterpart for all that is active and stored.
@@ -692,6 +693,25 @@ fn dying(store: &Store, at: u64, applied: bool) -> Store {
             _ => Fault::None,
         }
     })
+}
+
+#[test]
+fn a_batch_of_any_shard_overtakes_a_migration() {
+    let (pair, _) = simple();
+    let world = World::live(&pair.old, &mut split_mix(2));
+    assert_eq!(immediate(ensure_shards(&world.store, 2)), Ok(2));
+    let overtaken = prepare(&world.store, &pair).expect("no survey finding prevents it");
+    let survey = immediate(overtaken.survey()).expect("readable");
+    let tree = Tree {
+        size: 1,
+        peaks: vec![Hash([1; 32])],
+    };
+    let tree = &tree.encode();
+    let archive = |transaction: Transaction| async move { transaction.set(&tree_key(Shard(1)), tree) };
+    immediate(world.store.run_repeatable(archive)).expect("the store answers");
+    let decided = immediate(overtaken.decide(&survey, WallTime(9_999), false));
+    assert!(matches!(decided, Err(MigrateError::Changed)), "{decided:?}");
+    migrate(&world.store, &pair).expect("nothing has changed since it was prepared again");
 }
 
 #[test]

@@ -207,11 +207,10 @@ pub enum SourceError {
         /// The realm.
         realm: Realm,
     },
-    /// The command works on realms of one shard.
-    #[error("the realm has {count} shards, and {what} works on realms of one shard")]
-    SeveralShards {
-        /// The command.
-        what: &'static str,
+    /// The realm does not have that shard.
+    #[error("the realm has no shard {shard}: its shards are 0 to {}; name one of them with --shard", count - 1)]
+    NoShard {
+        shard: Shard,
         /// Number of the realm's shards.
         count: u16,
     },
@@ -451,14 +450,14 @@ impl Source {
         read_shards(&self.store).await
     }
 
-    /// Refuses a realm of several shards, for a command that reads or writes the first shard alone.
+    /// Refuses a shard that the realm does not have, which would look like an empty archive.
     ///
     /// # Errors
-    /// When there are several, or the store cannot be read.
-    pub async fn require_one_shard(&self, what: &'static str) -> Result<(), SourceError> {
+    /// When there is none of that number, or the store cannot be read.
+    pub async fn require_shard(&self, shard: Shard) -> Result<(), SourceError> {
         match self.shards().await? {
-            1 => Ok(()),
-            count => Err(SourceError::SeveralShards { what, count }),
+            count if shard.0 < count => Ok(()),
+            count => Err(SourceError::NoShard { shard, count }),
         }
     }
 

@@ -10,13 +10,13 @@ use annals_db::{
 use annals_host::{
     clock,
     comparing::{CompareError, compare, compare_one, is_any_held},
-    log::{History, ReadError, Reader},
+    log::{ReadError, Reader},
     log_source::{About, KeptRealm, Source, SourceError},
-    process::{FIRST_SHARD, Settings},
+    process::Settings,
     telemetry::Chain,
 };
-use annals_ids::{BatchNumber, OwnerId};
-use annals_store::StoreError;
+use annals_ids::{BatchNumber, OwnerId, Shard};
+use annals_store::{StoreError, layout::shards};
 use annals_wire::Subjects;
 use thiserror::Error;
 
@@ -62,6 +62,8 @@ enum NotAdopted {
         "no log found: the data directory has no nats-server's store, and the server of --nats has no log of the realm"
     )]
     NoLog,
+    #[error("no log of shard {0} found: its stream is missing, and the others cannot be adopted without it")]
+    NoLogOf(Shard),
     #[error("a process holds owners of the realm: stop all of its processes first")]
     Held,
     #[error("the store holds no realm")]
@@ -95,10 +97,14 @@ impl AdoptLog {
             return Err(NotAdopted::NoData);
         }
         let source = kept.source_with_log(settings).await?;
-        source.require_one_shard("annals realm adopt-log").await?;
-        let history = source.logs.get(&FIRST_SHARD).ok_or(NotAdopted::NoLog)?;
+        let any = source.logs.values().next().ok_or(NotAdopted::NoLog)?;
+        for shard in shards::all(source.shards().await?) {
+            if !source.logs.contains_key(&shard) {
+                return Err(NotAdopted::NoLogOf(shard));
+            }
+        }
         let subjects = Subjects::new(settings.realm.as_str());
-        if is_any_held(history.bus(), &subjects, &source.store).await? {
+        if is_any_held(any.bus(), &subjects, &source.store).await? {
             return Err(NotAdopted::Held);
         }
         let About { schema, .. } = source.about().await?.ok_or(NotAdopted::NoRealm)?;
@@ -108,11 +114,11 @@ impl AdoptLog {
                 "{} has begun to adopt this log ({:?}); the adoption continues",
                 begun.adoption.operator, begun.adoption.reason
             );
-            let adoption = Adoption::resume(source.store.clone(), FIRST_SHARD, schema).await?;
+            let adoption = Adoption::resume(source.store.clone(), schema).await?;
             let adoption = adoption.ok_or(NotAdopted::NoRealm)?;
-            return fold(adoption, history, &source, &BTreeMap::new()).await;
+            return fold(adoption, &source, &BTreeMap::new()).await;
         }
-        let plan = self.plan(history, &source).await?;
+        let plan = self.plan(&source).await?;
         print(&plan);
         if plan.logs.is_empty() && plan.behind.is_empty() {
             return Err(AdoptError::Nothing.into());
@@ -126,42 +132,45 @@ impl AdoptLog {
             operator,
             reason,
         };
-        let adoption = Adoption::begin(source.store.clone(), FIRST_SHARD, schema, &plan, &decision).await?;
-        fold(adoption, history, &source, &plan.ends()).await
+        let adoption = Adoption::begin(source.store.clone(), schema, &plan, &decision).await?;
+        fold(adoption, &source, &plan.ends()).await
     }
 
-    async fn plan(&self, history: &History, source: &Source) -> Result<Plan, NotAdopted> {
+    async fn plan(&self, source: &Source) -> Result<Plan, NotAdopted> {
         let choice = match (self.discard, self.give_up_unprovable) {
             (true, _) => Choice::Discard,
             (_, true) => Choice::AdoptProvable,
             _ => Choice::Adopt,
         };
-        let comparison = compare(&source.logs, &source.store).await?;
         let mut plan = Plan::default();
-        let apart = comparison.logs.values().filter(|log| log.standing != Standing::Agrees);
-        for log in apart {
-            let (log, reading) = compare_one(history, &source.store, log.owner).await?;
-            plan.add((&source.store, FIRST_SHARD), log, &reading.batches, choice)
-                .await?;
+        for (shard, history) in &source.logs {
+            let of_shard = BTreeMap::from([(*shard, history.clone())]);
+            let comparison = compare(&of_shard, &source.store).await?;
+            let apart = comparison.logs.values().filter(|log| log.standing != Standing::Agrees);
+            for log in apart {
+                let (log, reading) = compare_one(history, &source.store, log.owner).await?;
+                plan.add((&source.store, *shard), log, &reading.batches, choice).await?;
+            }
         }
         Ok(plan)
     }
 }
 
-/// Folds the stream to its end, and completes the adoption.
+/// Folds the streams to their ends, and completes the adoption.
 async fn fold(
     mut adoption: Adoption,
-    history: &History,
     source: &Source,
     ends: &BTreeMap<OwnerId, BatchNumber>,
 ) -> Result<(), NotAdopted> {
-    let end = history.end_of(&history.owners().await?).await?;
-    let mut reader = Reader::new(history, 1);
-    let mut read = 0;
-    while read < end {
-        let entry = reader.next().await;
-        read = entry.sequence;
-        adoption.take(entry.owner, entry.bytes.to_vec()).await?;
+    for (shard, history) in &source.logs {
+        let end = history.end_of(&history.owners().await?).await?;
+        let mut reader = Reader::new(history, 1);
+        let mut read = 0;
+        while read < end {
+            let entry = reader.next().await;
+            read = entry.sequence;
+            adoption.take(*shard, entry.owner, entry.bytes.to_vec()).await?;
+        }
     }
     let alarms = adoption.finish(ends).await?;
     alarms.iter().take(PRINTED).for_each(|alarm| println!("ALARM: {alarm}"));

@@ -26,7 +26,7 @@ use annals_director::read_owners;
 use annals_host::{
     log::{ReadError, Reading},
     log_source::{BeyondError, KeptRealm, Source, SourceError},
-    process::{FIRST_SHARD, Settings},
+    process::Settings,
     telemetry::Chain,
 };
 use annals_ids::OwnerId;
@@ -125,9 +125,8 @@ impl Migrate {
             return Err(NotMigrated::NoData);
         }
         let source = kept.source(settings).await?;
-        source.require_one_shard("annals realm migrate").await?;
         let to = new.fingerprint();
-        let begun = Preparation::begin(source.store.clone(), FIRST_SHARD, new.clone(), self.rename.clone()).await;
+        let begun = Preparation::begin(source.store.clone(), new.clone(), self.rename.clone()).await;
         let preparation = match begun {
             Err(MigrateError::Unfinished(begun)) if begun == to && !self.dry_run => {
                 println!("continuing a migration that was begun before");

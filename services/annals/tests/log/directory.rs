@@ -7,6 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
+use annals_db::ensure_shards;
 use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId};
 use annals_store::{
     embedded::EmbeddedStore,
@@ -80,8 +81,11 @@ impl Left {
 }
 
 fn annals_log(data: &Path, line: &[&str]) -> (Option<i32>, String) {
+    annals(data, &[&["log"], line].concat())
+}
+
+fn annals(data: &Path, line: &[&str]) -> (Option<i32>, String) {
     let output: Output = Command::new(env!("CARGO_BIN_EXE_annals"))
-        .arg("log")
         .args(line)
         .arg("--data")
         .arg(data)
@@ -215,6 +219,28 @@ fn an_invalid_or_used_directory_is_refused_with_advice() {
             text.contains("--nats nats://127.0.0.1:23456 instead of --data"),
             "{text}"
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_of_a_shard_that_the_realm_does_not_have_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let store = EmbeddedStore::open(&folder.path().join("store")).unwrap().store();
+    let world = World::generate(store, 31, 20).await;
+    ensure_shards(&world.store, 2).await.unwrap();
+    drop(world);
+    let (code, text) = annals(folder.path(), &["checkpoint", "show", "--shard", "1"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("has no signed checkpoint"), "{text}");
+    for more in [
+        &["--shard", "2"][..],
+        &["--shard", "2", "--keys"],
+        &["--shard", "9", "--ended"],
+    ] {
+        let (code, text) = annals(folder.path(), &[&["checkpoint", "show"], more].concat());
+        assert_eq!(code, Some(2), "{text}");
+        let said = format!("the realm has no shard {}: its shards are 0 to 1", more[1]);
+        assert!(text.contains(&said), "{text}");
     }
 }
 

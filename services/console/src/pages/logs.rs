@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::pieces;
-use crate::watching::{LogReport, OwnerLog, StreamFigures};
+use crate::watching::{ArchiveFigures, LogReport, OwnerLog, StreamFigures};
 
 pub(crate) fn page(report: &LogReport) -> Markup {
     html! {
@@ -25,8 +25,7 @@ pub(crate) fn figures(report: &LogReport) -> Markup {
         section aria-labelledby="archive" {
             h2 #archive { "Archive" }
             dl.gave {
-                div { dt { "Archived" } dd { (known(report.archived)) " batches" } }
-                div { dt { "Signed" } dd { (signed(report)) } }
+                @for archive in &report.archives { (archive_figures(archive, report.archives.len() > 1)) }
                 @for stream in &report.streams { (stream_figures(stream)) }
             }
         }
@@ -54,8 +53,19 @@ fn known(number: Option<u64>) -> String {
     number.map_or_else(|| "unknown".to_owned(), pieces::count)
 }
 
-fn signed(report: &LogReport) -> String {
-    match (report.signed, report.archived) {
+fn archive_figures(archive: &ArchiveFigures, is_one_of_several: bool) -> Markup {
+    let of_shard = match is_one_of_several {
+        true => format!(" of shard {}", archive.shard),
+        false => String::new(),
+    };
+    html! {
+        div { dt { "Archived" (of_shard) } dd { (known(archive.archived)) " batches" } }
+        div { dt { "Signed" (of_shard) } dd { (signed(archive)) } }
+    }
+}
+
+fn signed(archive: &ArchiveFigures) -> String {
+    match (archive.signed, archive.archived) {
         (Some(0), _) => "nothing".to_owned(),
         (Some(signed), Some(archived)) => {
             let rest = pieces::count(archived.saturating_sub(signed));
@@ -96,6 +106,52 @@ fn row(log: &OwnerLog) -> Markup {
             td.number { (age) }
             td.number { (log.folded) }
             td.number { @match log.behind() { Some(behind) => (pieces::count(behind)), None => "–" } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_ids::Shard;
+
+    use super::*;
+
+    fn archive(shard: u16, archived: u64, signed: Option<u64>) -> ArchiveFigures {
+        ArchiveFigures {
+            shard: Shard(shard),
+            archived: Some(archived),
+            signed,
+        }
+    }
+
+    fn shown(archives: Vec<ArchiveFigures>) -> String {
+        let report = LogReport {
+            archives,
+            ..LogReport::default()
+        };
+        figures(&report).into_string()
+    }
+
+    #[test]
+    fn the_archive_of_each_shard_is_shown() {
+        let one = shown(vec![archive(0, 40, Some(30))]);
+        assert!(one.contains("<dt>Archived</dt><dd>40 batches</dd>"), "{one}");
+        assert!(
+            one.contains("<dt>Signed</dt><dd>30 batches; 10 are not signed yet</dd>"),
+            "{one}"
+        );
+        let several = shown(vec![
+            archive(0, 40, Some(30)),
+            archive(1, 7, Some(0)),
+            archive(2, 5, None),
+        ]);
+        for said in [
+            "<dt>Archived of shard 0</dt><dd>40 batches</dd>",
+            "<dt>Archived of shard 1</dt><dd>7 batches</dd>",
+            "<dt>Signed of shard 1</dt><dd>nothing</dd>",
+            "<dt>Signed of shard 2</dt><dd>unknown batches</dd>",
+        ] {
+            assert!(several.contains(said), "{said}: {several}");
         }
     }
 }

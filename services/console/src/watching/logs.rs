@@ -4,12 +4,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use annals_audit::archive::read_tree;
+use annals_db::read_shards;
 use annals_event::Header;
-use annals_host::{log::History, process::FIRST_SHARD, signer::newest, telemetry::Chain};
+use annals_host::{log::History, signer::newest, telemetry::Chain};
 use annals_ids::{BatchNumber, OwnerId, OwnerKind, Shard};
 use annals_store::{
     Store, StoreError, Transaction,
-    layout::owners::{self, Cursor, OwnerRecord},
+    layout::{
+        owners::{self, Cursor, OwnerRecord},
+        shards,
+    },
 };
 use futures::{StreamExt, stream};
 
@@ -40,10 +44,8 @@ pub(crate) struct LogReport {
     pub(crate) omitted: usize,
     /// The streams of the logs, one for each shard.
     pub(crate) streams: Vec<StreamFigures>,
-    /// Batches in the archive.
-    pub(crate) archived: Option<u64>,
-    /// Batches under the newest signed checkpoint.
-    pub(crate) signed: Option<u64>,
+    /// The archives, one for each shard.
+    pub(crate) archives: Vec<ArchiveFigures>,
     pub(crate) alarms: Vec<Alarm>,
     /// What could not be determined, and why.
     pub(crate) unknown: Vec<String>,
@@ -62,6 +64,16 @@ pub(crate) struct OwnerLog {
     pub(crate) age: Option<Duration>,
     /// The newest batch that db has folded.
     pub(crate) folded: BatchNumber,
+}
+
+/// State of a shard's archive.
+#[derive(Debug)]
+pub(crate) struct ArchiveFigures {
+    pub(crate) shard: Shard,
+    /// Batches in it.
+    pub(crate) archived: Option<u64>,
+    /// Batches under its newest signed checkpoint.
+    pub(crate) signed: Option<u64>,
 }
 
 /// State of a stream that has logs.
@@ -120,13 +132,15 @@ pub(super) async fn report(casework: &Casework, live: &Live) -> LogReport {
             Err(error) => report.unknown.push(format!("stream {}: {error}", history.name())),
         }
     }
-    match read_tree(casework.store(), FIRST_SHARD).await {
-        Ok(tree) => report.archived = Some(tree.size),
-        Err(error) => report.unknown.push(format!("the archive: {}", Chain(&error))),
-    }
-    match newest(casework.store(), FIRST_SHARD).await {
-        Ok(note) => report.signed = Some(note.map_or(0, |(size, _)| size)),
-        Err(error) => report.unknown.push(format!("the signed checkpoint: {}", Chain(&error))),
+    match read_shards(casework.store()).await {
+        Ok(count) => {
+            for shard in shards::all(count) {
+                let (archive, problems) = archive_of(casework.store(), shard).await;
+                report.archives.push(archive);
+                report.unknown.extend(problems);
+            }
+        }
+        Err(error) => report.unknown.push(format!("the archives: {}", Chain(&error))),
     }
     match alarms::of_holes(casework.store()).await {
         Ok(holes) => report.alarms.extend(holes),
@@ -135,6 +149,25 @@ pub(super) async fn report(casework: &Casework, live: &Live) -> LogReport {
     report.alarms.extend(report.owners.iter().filter_map(of_lag));
     report.alarms.extend(report.owners.iter().filter_map(of_silence));
     report
+}
+
+/// The archive of a shard, and what could not be determined of it.
+async fn archive_of(store: &Store, shard: Shard) -> (ArchiveFigures, Vec<String>) {
+    let mut problems = Vec::new();
+    let mut archive = ArchiveFigures {
+        shard,
+        archived: None,
+        signed: None,
+    };
+    match read_tree(store, shard).await {
+        Ok(tree) => archive.archived = Some(tree.size),
+        Err(error) => problems.push(format!("the archive of shard {shard}: {}", Chain(&error))),
+    }
+    match newest(store, shard).await {
+        Ok(note) => archive.signed = Some(note.map_or(0, |(size, _)| size)),
+        Err(error) => problems.push(format!("the signed checkpoint of shard {shard}: {}", Chain(&error))),
+    }
+    (archive, problems)
 }
 
 /// All owners with their cursors, in one transaction.

@@ -325,8 +325,10 @@ async fn a_realm_of_several_shards_is_answered_from_all_of_its_archives() {
     ];
     follow(&shown, &said.map(str::to_owned));
     let refused = iris.get("/account/100/bundle").await;
-    assert_eq!(refused.status, StatusCode::NOT_FOUND);
-    follow(&refused, &["a bundle proves batches of one shard".to_owned()]);
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    let said = "No signed checkpoint covers this answer";
+    let what = "batches of the archive of shard 1";
+    follow(&refused, &[said, what].map(str::to_owned));
 }
 
 #[tokio::test]

@@ -146,10 +146,10 @@ fn decision() -> Decision {
 fn carry_out(store: &Store, realm: &Realm, plan: &Plan) {
     let seed = realm.seed;
     let decision = decision();
-    let begun = Adoption::begin(store.clone(), SHARD, game::schema(), plan, &decision);
+    let begun = Adoption::begin(store.clone(), game::schema(), plan, &decision);
     let mut adoption = wait(begun).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     for (owner, bytes) in &realm.stream {
-        wait(adoption.take(*owner, bytes.clone())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        wait(adoption.take(SHARD, *owner, bytes.clone())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
     let alarms = wait(adoption.finish(&plan.ends())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     // Identifiers that several entities claim are not caused by the adoption.
@@ -279,18 +279,18 @@ fn proven_batches_are_adopted_completely() {
 fn an_interrupted_adoption_resumes() {
     let (mut realm, old) = gone_on(3, Replaced::Write);
     let plan = plan(&old, &realm, Choice::Adopt).expect("the log is whole");
-    let begun = wait(Adoption::begin(old.clone(), SHARD, game::schema(), &plan, &decision()));
+    let begun = wait(Adoption::begin(old.clone(), game::schema(), &plan, &decision()));
     let mut adoption = begun.unwrap_or_else(|error| panic!("{error}"));
     for (owner, bytes) in &realm.stream[..realm.stream.len() / 2] {
-        wait(adoption.take(*owner, bytes.clone())).expect("the store answers");
+        wait(adoption.take(SHARD, *owner, bytes.clone())).expect("the store answers");
     }
     drop(adoption);
     let unfinished = wait(Adoption::unfinished(&old)).expect("the store answers");
     assert_eq!(unfinished.expect("it is unfinished").adoption.operator, "auditor");
-    let resumed = wait(Adoption::resume(old.clone(), SHARD, game::schema())).expect("the store answers");
+    let resumed = wait(Adoption::resume(old.clone(), game::schema())).expect("the store answers");
     let mut adoption = resumed.expect("there is one");
     for (owner, bytes) in &realm.stream {
-        wait(adoption.take(*owner, bytes.clone())).expect("the store answers");
+        wait(adoption.take(SHARD, *owner, bytes.clone())).expect("the store answers");
     }
     wait(adoption.finish(&plan.ends())).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(wait(Adoption::unfinished(&old)), Ok(None));

@@ -139,6 +139,15 @@ impl Play {
         }
     }
 
+    /// The realm gets more shards, with owners on them.
+    pub(crate) fn grow(&mut self, count: u16) {
+        self.realm.grow(count);
+        for _ in 0..2 {
+            self.bases.push(self.realm.found(Part::Base));
+            self.cells.push(self.realm.found(Part::Cell));
+        }
+    }
+
     /// Writes a batch at the present time. One that the stream loses is followed by another, which shows the hole. In a
     /// realm of one shard nothing waits for a cell's log with a hole.
     fn write(&mut self, owner: OwnerId) {
@@ -316,7 +325,7 @@ impl Play {
         }
     }
 
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let seed = self.realm.seed;
         self.realm.check();
         assert_eq!(self.realm.alarms, [], "seed {seed}");

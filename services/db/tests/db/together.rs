@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use annals_db::{Alarm, FoldError, Folder, Replay, RetentionPace, RetentionProgress, Round, ledger::read_changes};
+use annals_db::{
+    Alarm, FoldError, Folder, Replay, RetentionPace, RetentionProgress, Round, ensure_shards, ledger::read_changes,
+};
 use annals_ids::{LeafIndex, OwnerId, Shard, WallTime};
 use annals_store::{
     Backend, CommitRequest, Committed as Outcome, Mutation, Page, RangeRead, Store, StoreError, Version,
@@ -226,6 +228,13 @@ impl Realm {
             let alarms = wait(fold_on(db)).expect("nothing fails");
             assert_eq!(alarms, [], "seed {}", self.seed);
         }
+    }
+
+    /// A realm of one shard gets more.
+    pub(crate) fn grow(&mut self, count: u16) {
+        assert_eq!(wait(ensure_shards(&self.store, count)), Ok(count), "seed {}", self.seed);
+        let lanes = (1..count).map(|shard| Lane::begin(&self.reached, Shard(shard)));
+        self.lanes = lanes.collect();
     }
 
     /// The db of a shard seals what it has archived, and deletes everything that may be deleted. Returns the bytes that

@@ -35,7 +35,7 @@ async fn a_key_of_another_log_is_reported() {
     let wrong = check(&forged, &archive.anchors()).expect_err("another key");
     assert!(matches!(wrong, Wrong::Stranger { .. }), "{wrong:?}");
     let mut signed = Bundle::read(&bytes).expect("a bundle").0;
-    signed.keys = Bundle::read(&forged).expect("a bundle").0.keys;
+    signed.log.keys = Bundle::read(&forged).expect("a bundle").0.log.keys;
     let checked = check(&signed.write().expect("it fits together"), &Anchors::default());
     assert!(matches!(checked, Err(Wrong::Untrusted(_))), "{checked:?}");
 }
@@ -66,19 +66,19 @@ async fn an_earlier_key_vouches_for_later_ones() {
         let bundle = Bundle::read(&bytes).expect("a bundle").0;
         for missing in 0..3 {
             let mut shorter = bundle.clone();
-            shorter.keys.remove(missing);
+            shorter.log.keys.remove(missing);
             let checked = check(&shorter.write().expect("it fits together"), &archive.anchors());
             // The checkpoint that introduces a key is signed by the previous key too.
             let is_enough = missing == 2 && !is_later;
             assert_eq!(checked.is_ok(), is_enough, "without key {missing}: {checked:?}");
         }
-        for size in bundle.continued.keys() {
+        for size in bundle.log.continued.keys() {
             let mut shorter = bundle.clone();
-            shorter.continued.remove(size);
+            shorter.log.continued.remove(size);
             let checked = check(&shorter.write().expect("it fits together"), &archive.anchors());
             assert!(checked.is_err(), "without what leads on from {size}");
             let mut changed = bundle.clone();
-            changed.continued.get_mut(size).expect("it is there")[0].0[0] ^= 1;
+            changed.log.continued.get_mut(size).expect("it is there")[0].0[0] ^= 1;
             let checked = check(&changed.write().expect("it fits together"), &archive.anchors());
             assert!(matches!(checked, Err(Wrong::Continued { .. })), "{checked:?}");
         }
@@ -156,7 +156,7 @@ async fn leaves_beyond_a_kept_checkpoint_are_reported_as_not_anchored() {
     let kept = [early.clone(), late.clone()];
     let bytes = archive.try_bundle(question, &kept).await.expect("evidence");
     let events = Bundle::read(&bytes).expect("a bundle").0.events;
-    let behind = events.iter().filter(|event| event.leaf.0 >= size(&early)).count();
+    let behind = events.iter().filter(|event| event.leaf.leaf.0 >= size(&early)).count();
     assert!(behind > 1 && behind < events.len(), "{behind} of {}", events.len());
     let open = |kept: &[SignedNote]| {
         let anchors = Anchors {
@@ -198,7 +198,7 @@ async fn a_cosigned_checkpoint_is_preferred_to_a_newer_one() {
     archive.go_on(60).await;
     archive.sign().await;
     let bytes = archive.bundle(question).await;
-    assert_eq!(Bundle::read(&bytes).expect("a bundle").0.checkpoint, cosigned);
+    assert_eq!(Bundle::read(&bytes).expect("a bundle").0.log.checkpoint, cosigned);
     let mut anchors = archive.anchors();
     let unknown = check(&bytes, &anchors).expect("signed").open().join("\n");
     assert!(unknown.contains("none of their keys was given"), "{unknown}");

@@ -9,7 +9,7 @@ use annals_evidence::{Anchors, Answer, Question, TradeStage, zip};
 use annals_host::signer::{
     FOLDER, Folder, Signer, current_key, keep_note, make_key, make_next_key, make_next_log, newest,
 };
-use annals_ids::{DatabaseId, Hash, Serial, TradeId};
+use annals_ids::{DatabaseId, Hash, Serial, Shard, TradeId};
 use annals_proof::{Checkpoint, KeyName, SignedNote, SignerKey, TreeHead, VerifierKey};
 use annals_store::{Transaction, layout::adoptions};
 use sha2::{Digest, Sha256};
@@ -26,6 +26,8 @@ pub(crate) struct Archive {
     pub(crate) key: VerifierKey,
     index: Index,
     signer: Option<Signer>,
+    /// The signers of the other shards, with their keys and folders.
+    others: Vec<(Signer, VerifierKey, TempDir)>,
     old_key: Option<SignerKey>,
     data: TempDir,
     _index: TempDir,
@@ -37,30 +39,43 @@ impl Archive {
         Self::play_on_shards(seed, steps, 1).await
     }
 
-    /// The same, with its owners on so many shards. Only the shard of the ledger is signed.
+    /// The same, with its owners on so many shards, each with a signer of its own.
     pub(crate) async fn play_on_shards(seed: u64, steps: usize, shards: u16) -> Self {
         for seed in (seed..).step_by(10_000).take(50) {
             let game = Game::play_on_shards(seed, steps, shards).await;
             if exchanges(&game).len() > 1 {
-                return Self::of(game).await;
+                return Self::of(game, shards).await;
             }
         }
         panic!("nobody trades in {steps} steps of games from {seed} on")
     }
 
-    async fn of(game: Game) -> Self {
+    async fn of(game: Game, shards: u16) -> Self {
         let data = tempfile::tempdir().expect("a folder");
         let name = KeyName::new(NAME).expect("a name");
         let key = make_key(data.path(), name).expect("a key");
         let verifier = key.verifier();
         let folder = Folder::take(data.path()).expect("its own");
         let signer = Signer::begin(game.store.clone(), SHARD, folder, key).expect("it begins");
+        let others = (1..shards).map(|shard| {
+            let data = tempfile::tempdir().expect("a folder");
+            let name = KeyName::new(&format!("{NAME}/{shard}")).expect("a name");
+            let key = make_key(data.path(), name).expect("a key");
+            (Shard(shard), key, data)
+        });
+        let mut signers = Vec::new();
+        for (shard, key, data) in others.collect::<Vec<_>>() {
+            let (verifier, folder) = (key.verifier(), Folder::take(data.path()).expect("its own"));
+            let signer = Signer::begin(game.store.clone(), shard, folder, key).expect("it begins");
+            signers.push((signer, verifier, data));
+        }
         let (own, index) = game.index().await;
         let mut archive = Self {
             game,
             key: verifier,
             index,
             signer: Some(signer),
+            others: signers,
             old_key: None,
             data,
             _index: own,
@@ -83,6 +98,9 @@ impl Archive {
     }
 
     pub(crate) async fn sign(&mut self) -> SignedNote {
+        for (other, ..) in &mut self.others {
+            other.turn().await.expect("it may be signed");
+        }
         let signer = self.signer.as_mut().expect("it runs");
         signer.turn().await.expect("it may be signed").expect("it has grown")
     }
@@ -187,6 +205,21 @@ impl Archive {
             keys: vec![self.key.clone()],
             ..Anchors::default()
         }
+    }
+
+    /// The same, who also knows the keys of the other shards' logs.
+    pub(crate) fn anchors_of_all(&self) -> Anchors {
+        let others = self.others.iter().map(|(_, key, _)| key.clone());
+        Anchors {
+            keys: others.chain([self.key.clone()]).collect(),
+            ..Anchors::default()
+        }
+    }
+
+    /// The newest checkpoint of a shard.
+    pub(crate) async fn newest_of(&self, shard: Shard) -> SignedNote {
+        let found = newest(&self.game.store, shard).await.expect("the store answers");
+        found.expect("something was signed").1
     }
 
     /// A trade of several steps, and an item that has moved.

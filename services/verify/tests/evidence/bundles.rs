@@ -1,11 +1,18 @@
 //! Bundles for all possible questions about generated games.
 
-use std::io::{Cursor, Read};
+use std::{
+    collections::BTreeSet,
+    io::{Cursor, Read},
+};
 
 use annals_audit::evidence::EvidenceError;
-use annals_evidence::{Anchors, Bundle, Question, TradeStage, check, check_receipt, zip};
+use annals_evidence::{Anchors, Bundle, Question, ShardLog, TradeStage, Wrong, check, check_receipt, zip};
+use annals_ids::Shard;
 
-use crate::{archive::Archive, game::SHARD};
+use crate::{
+    archive::{Archive, pack},
+    game::SHARD,
+};
 
 const SEEDS: u64 = 4;
 
@@ -94,7 +101,7 @@ async fn unsigned_leaves_are_not_proven() {
     for question in archive.questions() {
         match archive.try_bundle(question, &[]).await {
             Ok(bytes) => drop(check(&bytes, &archive.anchors()).expect("signed before")),
-            Err(EvidenceError::Uncovered { needed, signed }) => {
+            Err(EvidenceError::Uncovered { needed, signed, .. }) => {
                 assert!(needed > signed);
                 refused += 1;
             }
@@ -162,37 +169,127 @@ async fn without_anchors_the_unproven_claims_are_listed() {
     );
 }
 
-/// A bundle has one checkpoint, so it proves batches of one shard, that of the ledger. A receipt rests on entries of the
-/// ledger alone.
+/// The orders of an answer may be on other shards than the ledger's entries: each event is proven against the tree of its
+/// own shard.
 #[tokio::test]
-async fn an_answer_that_rests_on_other_shards_has_no_bundle() {
-    let (mut made, mut refused) = (0, 0);
+async fn an_answer_that_rests_on_other_shards_has_a_checkpoint_of_each() {
+    let mut several = 0;
     for shards in [2, 3] {
         let archive = Archive::play_on_shards(320, 120, shards).await;
         for question in archive.questions() {
             let answer = archive.answer(question).await;
             let asked = answer.cited().into_iter().filter_map(|cited| cited.asked.clone());
-            let other = asked
-                .map(|asked| (asked.at, asked.leaf.shard))
-                .find(|(_, shard)| *shard != SHARD);
-            match (archive.try_bundle_of(question, &answer).await, other) {
-                (Ok(bytes), None) => {
-                    check(&bytes, &archive.anchors()).expect("it verifies");
-                    made += 1;
-                }
-                (Err(error @ EvidenceError::OtherShard { .. }), Some((at, shard))) => {
-                    assert!(!error.is_finding());
-                    let named = format!("batch {at} of shard {shard}");
-                    assert!(error.to_string().contains(&named), "{named}: {error}");
-                    refused += 1;
-                }
-                (made, other) => panic!("{question}, {other:?}: {:?}", made.map(|bytes| bytes.len())),
+            let others: BTreeSet<Shard> = asked
+                .map(|asked| asked.leaf.shard)
+                .filter(|shard| *shard != SHARD)
+                .collect();
+            let bytes = archive.bundle(question).await;
+            let (bundle, found) = Bundle::read(&bytes).expect("it was checked");
+            assert_eq!(found, answer, "{question}");
+            assert!(bundle.others.keys().eq(&others), "{question}: {others:?}");
+            let verdict = check(&bytes, &archive.anchors_of_all()).expect("it verifies");
+            let open = verdict.open().join("\n");
+            assert!(!open.contains("is the realm's"), "{question}: {open}");
+            if others.is_empty() {
+                continue;
             }
+            several += 1;
+            // Who knows the ledger's key alone is told about the others.
+            let verdict = check(&bytes, &archive.anchors()).expect("it verifies");
+            let open = verdict.open().join("\n");
+            for shard in &others {
+                let said = format!("That the key that has signed the log of shard {shard} is the realm's.");
+                assert!(open.contains(&said), "{question}: {open}");
+            }
+            let files = zip::read(&bytes).expect("a zip");
+            assert!(files[1].bytes.starts_with(b"annals evidence v3\n"));
+            let report = String::from_utf8(files[0].bytes.clone()).expect("text");
+            assert!(
+                report.contains(" of shard 0\n") && report.contains("shards/0000"),
+                "{report}"
+            );
         }
         for trade in archive.settled() {
             let receipt = archive.receipt(trade).await.expect("a receipt");
             check_receipt(receipt.as_bytes(), &archive.anchors()).expect("it verifies");
         }
     }
-    assert!(made > 0 && refused > 10, "{made} bundles were made, {refused} refused");
+    assert!(several > 10, "{several} answers rest on several shards");
+}
+
+/// A question whose answer rests on shard 1, its bundle, and that bundle's files.
+async fn of_shard_one(archive: &Archive) -> (Question, Bundle, Vec<zip::File>) {
+    for question in archive.questions() {
+        let bytes = archive.bundle(question).await;
+        let (bundle, _) = Bundle::read(&bytes).expect("it was checked");
+        if bundle.others.contains_key(&Shard(1)) {
+            return (question, bundle, zip::read(&bytes).expect("a zip"));
+        }
+    }
+    panic!("no answer rests on shard 1");
+}
+
+#[tokio::test]
+async fn events_of_another_shard_are_proven_by_its_own_log() {
+    let archive = Archive::play_on_shards(330, 120, 2).await;
+    let (question, bundle, files) = of_shard_one(&archive).await;
+    let anchors = archive.anchors_of_all();
+    // Each byte that is changed is found.
+    for name in ["shards/00001/checkpoint.txt", "shards/00001/keys/0001.txt"] {
+        let mut changed = files.clone();
+        let file = changed.iter_mut().find(|file| file.name == name).expect("it is there");
+        let middle = file.bytes.len() / 2;
+        file.bytes[middle] ^= 1;
+        assert!(check(&pack(changed), &anchors).is_err(), "{name} was changed");
+        let fewer = files.iter().filter(|file| file.name != name).cloned().collect();
+        assert!(check(&pack(fewer), &anchors).is_err(), "{name} was removed");
+    }
+    // An event is not said to be on a shard on which it is not.
+    let mut moved = bundle.clone();
+    let event = moved
+        .events
+        .iter_mut()
+        .find(|event| event.leaf.shard == Shard(1))
+        .expect("it is there");
+    event.leaf.shard = Shard(0);
+    let wrong = moved
+        .write()
+        .map(|bytes| check(&bytes, &anchors).expect_err("it is not there"));
+    assert!(
+        matches!(wrong, Ok(Wrong::Event { .. } | Wrong::Bundle(_)) | Err(_)),
+        "{wrong:?}"
+    );
+    // A stranger's key of the same name.
+    let stranger = Archive::play_on_shards(331, 120, 2).await;
+    let keys = [archive.key.clone(), stranger.anchors_of_all().keys[0].clone()].to_vec();
+    let wrong = check(
+        &pack(files.clone()),
+        &Anchors {
+            keys,
+            ..Anchors::default()
+        },
+    );
+    assert!(matches!(wrong, Err(Wrong::Stranger { .. })), "{wrong:?}");
+    // Checkpoints that were kept of either shard are continued.
+    let kept = [archive.newest().await, archive.newest_of(Shard(1)).await];
+    let mut archive = archive;
+    archive.go_on(80).await;
+    archive.sign().await;
+    let bytes = archive.try_bundle(question, &kept).await.expect("evidence");
+    let anchors = Anchors {
+        kept: kept.to_vec(),
+        ..archive.anchors_of_all()
+    };
+    let verdict = check(&bytes, &anchors).expect("it continues both");
+    let said = verdict.proven().join("\n");
+    assert_eq!(said.matches("of the checkpoint that you kept").count(), 2, "{said}");
+    // The log of one shard does not pass for that of another.
+    let (mut twice, _) = Bundle::read(&bytes).expect("it was checked");
+    let of_ledger = ShardLog {
+        checkpoint: kept[0].clone(),
+        ..bundle.log.clone()
+    };
+    twice.others.insert(Shard(1), of_ledger);
+    let wrong = check(&twice.write().expect("a bundle"), &Anchors::default());
+    assert!(matches!(wrong, Err(Wrong::SameLog { .. })), "{wrong:?}");
 }

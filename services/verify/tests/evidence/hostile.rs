@@ -6,7 +6,9 @@ use annals_event::{
     Body, Cause, Event, Gathering, Imprint, Subject, Tail,
     ledger::{Account, AssetSlot, Entry, Goods, Holder, Order, Outcome, Passage, Posting, RefusalReason, Side},
 };
-use annals_evidence::{Answer, Bundle, BundleError, Excerpt, Proven, Question, Span, TradeStage};
+use annals_evidence::{
+    Answer, Bundle, BundleError, Excerpt, LEDGER_SHARD, Proven, Question, ShardLeaf, ShardLog, Span, TradeStage,
+};
 use annals_ids::{
     AssetKind, BatchNumber, DatabaseId, EntityId, EntryNumber, Epoch, Hash, LeafIndex, LogPosition, NoticeNumber,
     OwnerId, Part, Serial, Slot, Tick, TradeId, TransferId, TransferNumber, WallTime,
@@ -143,7 +145,10 @@ fn bundle(question: Question, entries: &[Entry]) -> Bundle {
     let (orders, told) = (batch(1, orders), batch(9, told));
     let take = |batch: &[u8], leaf, place| Proven {
         excerpt: Excerpt::take(batch, place).expect("an event"),
-        leaf: LeafIndex(leaf),
+        leaf: ShardLeaf {
+            shard: LEDGER_SHARD,
+            leaf: LeafIndex(leaf),
+        },
         path: Vec::new(),
     };
     let (mut events, mut before) = (Vec::new(), 0);
@@ -166,9 +171,12 @@ fn bundle(question: Question, entries: &[Entry]) -> Bundle {
     let (key, change) = (key.verifier(), None);
     Bundle {
         question,
-        checkpoint: note,
-        keys: vec![KeyRecord { key, change }],
-        continued: BTreeMap::new(),
+        log: ShardLog {
+            checkpoint: note,
+            keys: vec![KeyRecord { key, change }],
+            continued: BTreeMap::new(),
+        },
+        others: BTreeMap::new(),
         schemas: BTreeMap::new(),
         events,
     }

@@ -184,7 +184,7 @@ async fn a_forged_end_of_a_log_is_found() {
         let mut note = SignedNote::new(end.to_string()).expect("a text");
         signers.iter().for_each(|signer| note.sign(signer, 0));
         let mut forged = bundle.clone();
-        forged.keys[1] = KeyRecord {
+        forged.log.keys[1] = KeyRecord {
             key: new.clone(),
             change: Some(note),
         };
@@ -228,7 +228,7 @@ async fn a_forged_end_of_a_log_is_found() {
     let mut note = SignedNote::new(back.to_string()).expect("a text");
     [&new_key, &again].iter().for_each(|key| note.sign(key, 0));
     let mut forged = bundle.clone();
-    forged.keys.push(KeyRecord {
+    forged.log.keys.push(KeyRecord {
         key: again.verifier(),
         change: Some(note),
     });

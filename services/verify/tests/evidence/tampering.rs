@@ -203,7 +203,7 @@ async fn another_checkpoint_of_the_same_log_is_refused() {
     let new = archive.sign().await;
     for checkpoint in [old.clone(), new.clone()] {
         let mut moved = bundle.clone();
-        moved.checkpoint = checkpoint.clone();
+        moved.log.checkpoint = checkpoint.clone();
         let checked = check(&moved.write().expect("it fits together"), &archive.anchors());
         if checkpoint == old {
             checked.expect("its own");
@@ -214,7 +214,7 @@ async fn another_checkpoint_of_the_same_log_is_refused() {
     // Later events under an earlier checkpoint.
     let late = archive.bundle(*archive.questions().last().expect("one")).await;
     let mut late = Bundle::read(&late).expect("a bundle").0;
-    late.checkpoint = old;
+    late.log.checkpoint = old;
     let checked = check(&late.write().expect("it fits together"), &archive.anchors());
     assert!(matches!(checked, Err(Wrong::Event { .. })), "{checked:?}");
 }

@@ -1,14 +1,20 @@
 //! A realm that starts on new definitions at once, and is converted while players log in.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
-use annals::up::Realm;
+use annals::up::{Realm, RealmPlan};
 use annals_client::{Client, Config, Event, Trust, client_endpoint};
 use annals_db::{
     Query, StoredEntity,
     accounts::{create, load},
     migrating::read_converting,
-    query, read_archived,
+    query, read_archived, read_shards, recover,
 };
 use annals_def::{Schema, Value};
 use annals_director::read_owners;
@@ -19,7 +25,7 @@ use annals_store::Store;
 
 use crate::{
     played::{are_built, permit, repository, until, until_event},
-    stopping::{begin, log_of, migrate, other_definitions, reach, start, store, verified},
+    stopping::{REALM, begin, log_of, migrate, other_definitions, reach, start, store, verified},
 };
 
 /// Accounts of players that do not log in.
@@ -102,6 +108,53 @@ async fn players_log_in_during_a_migration_and_no_data_is_lost() {
         let visits = lives.get(&id).expect("it was activated under the new definitions");
         assert_eq!(Some(visits), entity.properties.get("logIns"), "{id}");
     }
+}
+
+/// A stopped realm of several shards is migrated as one: the logs of all go over to the new definitions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_realm_of_several_shards_is_migrated() {
+    if !are_built() {
+        return;
+    }
+    let _permit = permit().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("realm");
+    let world = repository().join("defs");
+    let old = compile(&world).expect("the sample compiles");
+    let plan = RealmPlan {
+        shards: 3,
+        ..RealmPlan::new(REALM, &world, &data)
+    };
+    let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+    for name in PRESENT {
+        log_in(&realm, &old, name).await;
+    }
+    realm.close(|line| println!("{line}")).await.expect("stopped");
+    let definitions = other_definitions(folder.path());
+    let (code, said) = migrate(&data, &definitions, &[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let new = compile(&definitions).expect("they compile");
+
+    let realm = begin(&definitions, &data).await;
+    for name in PRESENT {
+        log_in(&realm, &new, name).await;
+    }
+    realm.close(|line| println!("{line}")).await.expect("stopped");
+    verified(&data, "its whole past, under either definitions").await;
+    let store = store(&data);
+    assert_eq!(read_shards(&store).await, Ok(3));
+    let mut gone_over = BTreeSet::new();
+    for (owner, record) in read_owners(&store).await.expect("readable") {
+        let state = recover(&store, record.shard, owner, record.kind)
+            .await
+            .expect("readable")
+            .state;
+        if state.schema == new.fingerprint() {
+            gone_over.insert(record.shard);
+        }
+    }
+    assert_eq!(gone_over.len(), 3, "owners of each shard are under the new definitions");
+    assert!(log_in_counts(&store, &new).await.len() >= PRESENT.len());
 }
 
 /// Log-in counts of accounts at their first activation under these definitions.

@@ -46,6 +46,7 @@ enum End {
 struct Past {
     folder: tempfile::TempDir,
     servers: ServerCount,
+    shards: u16,
     schema: Arc<Schema>,
 }
 
@@ -54,6 +55,7 @@ impl Past {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
             servers,
+            shards: 1,
             schema: compile(&repository().join("defs")).expect("the sample compiles"),
         }
     }
@@ -69,6 +71,7 @@ impl Past {
     async fn start(&self, data: &Path) -> Result<Realm, String> {
         let plan = RealmPlan {
             nats_servers: self.servers,
+            shards: self.shards,
             ..RealmPlan::new(REALM, &repository().join("defs"), data)
         };
         Realm::start(plan).await.map_err(|error| error.to_string())
@@ -287,5 +290,30 @@ async fn a_store_and_log_mismatch_is_detected_with_three_servers() {
         adopt(&adopted, &BY, 0).await;
         past.assert_continues("ordered with killed", &["ordered", "killed"])
             .await;
+    }
+}
+
+/// The logs of all shards are adopted by one decision, or given up by one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_adopts_the_logs_of_all_shards() {
+    if are_built() {
+        let _permit = permit().await;
+        let past = Past {
+            shards: 3,
+            ..Past::new(ServerCount::One)
+        };
+        past.play("data", "ordered", End::InOrder).await;
+        past.play("data", "killed", End::Killed).await;
+        let adopted = past.mixed("ordered", Some("killed"));
+        past.refused(&adopted, OLDER_STORE).await;
+        adopt(&adopted, &BY, 0).await;
+        past.assert_continues("ordered with killed", &["ordered", "killed"])
+            .await;
+        let discarded = past.path("given up");
+        copy(&past.path("ordered"), &discarded);
+        fs::remove_dir_all(discarded.join("nats")).expect("there was a log");
+        copy(&past.path("killed").join("nats"), &discarded.join("nats"));
+        adopt(&discarded, &[&BY[..], &["--discard"]].concat(), 0).await;
+        past.assert_continues("given up", &["ordered"]).await;
     }
 }
