@@ -329,7 +329,8 @@ impl Folder {
     /// Returns the retention of this folder's shard; it works until this folder is superseded.
     #[must_use]
     pub fn retention(&self, pace: Pace) -> Retention {
-        Retention::new(self.store.clone(), self.shard, self.term, pace)
+        let place = (self.store.clone(), self.shard, self.term);
+        Retention::new(place, Arc::clone(&self.schema), pace)
     }
 
     /// Accepts a message of the stream. Messages must be offered in the stream's order.

@@ -12,6 +12,9 @@ mod advance;
 mod floor;
 mod parts;
 
+use std::sync::Arc;
+
+use annals_def::Schema;
 use annals_event::{Batch, Thinned};
 use annals_ids::{LeafIndex, OwnerKind, Shard, WallTime};
 use annals_store::{
@@ -41,6 +44,8 @@ pub struct Retention {
     store: Store,
     shard: Shard,
     term: u64,
+    /// Definitions of the newest batches.
+    schema: Arc<Schema>,
     advance: Option<Advance>,
     pace: Pace,
 }
@@ -93,11 +98,12 @@ impl Kind {
 }
 
 impl Retention {
-    pub(crate) fn new(store: Store, shard: Shard, term: u64, pace: Pace) -> Self {
+    pub(crate) fn new((store, shard, term): (Store, Shard, u64), schema: Arc<Schema>, pace: Pace) -> Self {
         Self {
             store,
             shard,
             term,
+            schema,
             advance: None,
             pace,
         }
@@ -127,7 +133,7 @@ impl Retention {
         let Some(until) = self.find_target(horizon, older_than).await? else {
             return Ok(Progress::Idle);
         };
-        self.advance = Some(Advance::begin(&self.store, self.shard, horizon, until).await?);
+        self.advance = Some(Advance::begin(&self.store, (self.shard, &self.schema), horizon, until).await?);
         Ok(Progress::Folding)
     }
 

@@ -1,6 +1,7 @@
 //! Moving the horizon: folds the floors forward through the archive, writes them, then moves the horizon to them.
 
 use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
+use std::sync::Arc;
 
 use annals_def::Schema;
 use annals_event::{Batch, Image, OwnerState};
@@ -47,7 +48,7 @@ pub(super) struct Advance {
     /// In a realm of several shards, the cell parts that ended: their base part may be on another shard.
     ended: Option<Vec<(EntityId, LeafIndex, Vec<u8>)>>,
     /// Definitions that the folded batches name.
-    schemas: BTreeMap<Hash, Schema>,
+    schemas: BTreeMap<Hash, Arc<Schema>>,
     /// Rows that are left to write, once everything is folded.
     rows: Option<VecDeque<Row>>,
 }
@@ -62,7 +63,7 @@ impl Advance {
     /// Begins a move from the present horizon to the end of these segments.
     pub(super) async fn begin(
         store: &Store,
-        shard: Shard,
+        (shard, schema): (Shard, &Arc<Schema>),
         former: Option<Horizon>,
         segments: Vec<Segment>,
     ) -> Result<Self, FoldError> {
@@ -101,7 +102,7 @@ impl Advance {
             states,
             parts: BTreeMap::new(),
             ended: (count > 1).then(Vec::new),
-            schemas: BTreeMap::new(),
+            schemas: BTreeMap::from([(schema.fingerprint(), Arc::clone(schema))]),
             rows: None,
         })
     }
@@ -167,7 +168,7 @@ impl Advance {
         let fingerprint = batch.header.schema;
         let schema = match self.schemas.entry(fingerprint) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(missing) => missing.insert(read_schema(store, fingerprint).await?),
+            Entry::Vacant(missing) => missing.insert(Arc::new(read_schema(store, fingerprint).await?)),
         };
         // An unknown type counts as one that may be stored.
         if schema.entity_type(cell.type_id).is_none_or(|found| found.persistent) {
