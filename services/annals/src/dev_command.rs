@@ -106,6 +106,8 @@ impl Game {
                     self.tried = Some(digest);
                     println!("dev: `{command}` has failed; waiting for a change");
                 }
+                // The files have changed again meanwhile.
+                Err(NotBuilt::World(error)) => println!("dev: {error}"),
                 Err(error) => return Err(DevError::Build(error)),
             }
         }
@@ -219,15 +221,19 @@ async fn follow(game: &mut Game, page: &Page, replacer: &mut Replacer) -> Result
     loop {
         let build = game.next_build().await?;
         // Before the definitions change: a page that is refused loads itself again.
-        page.refresh();
+        let former = page.refresh();
         match replacer.replace(&build).await {
             Ok(done) => println!("dev: {done}"),
             Err(NotReplaced::NeedsStop(why)) => {
                 println!("dev: this change is not possible while the realm runs: {why}. Restarting the realm");
                 return Ok(build);
             }
-            Err(error) => println!("dev: the former build keeps running: {}", Chain(&error)),
+            Err(error) => {
+                println!("dev: the former build keeps running: {}", Chain(&error));
+                page.restore(former);
+            }
         }
+        game.builder.delete_all_but(Some(replacer.running()));
     }
 }
 
@@ -270,7 +276,9 @@ fn report(error: &NotMigrated, data: &Path) {
 
 fn print(realm: &Realm, site: &Site) {
     let (address, certificate) = realm.login;
-    let world = realm.plan().build.world.display();
+    // Not those of the build, which the next one replaces.
+    let world = site.definitions();
+    let world = world.display();
     println!("dev: the realm is up: clients log in at {address}. To run bots:");
     println!("  annals bots --login {address} --certificate {certificate} --world {world}");
     println!("nats {}, data in {}", realm.nats(), realm.plan().data.display());

@@ -12,11 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use annals_db::accounts;
 use annals_event::{CallError, Outcome};
 use annals_ids::{Address, CallNumber};
 use annals_node::outbound::{MAX_OUTBOUND_BYTES, OutboundAnswer, OutboundCall, answered};
-use annals_store::{Store, StoreError, Transaction, layout::director};
-use async_nats::HeaderMap;
+use annals_store::{Store, StoreError};
+use async_nats::{HeaderMap, Request};
 use reqwest::{StatusCode, header, redirect::Policy};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
@@ -24,7 +25,11 @@ use tokio::sync::{OnceCell, Semaphore};
 
 pub use file::{FileError, HttpTarget, Target};
 
-use crate::{nats::Bus, process::Process, telemetry::Chain};
+use crate::{
+    nats::Bus,
+    process::{Process, random},
+    telemetry::Chain,
+};
 
 /// Maximum calls of a process that are under way.
 const AT_ONCE: usize = 64;
@@ -43,8 +48,8 @@ pub struct Outbound {
     under_way: Mutex<BTreeSet<(Address, CallNumber)>>,
     room: Semaphore,
     warned: Mutex<BTreeMap<String, Instant>>,
-    /// The realm's name and time of creation, once read.
-    realm: OnceCell<String>,
+    /// The realm's name and secret, once read.
+    realm: OnceCell<Vec<u8>>,
 }
 
 /// Why no outbound calls can be made.
@@ -60,17 +65,22 @@ pub enum OutboundError {
 #[derive(Debug, Error)]
 enum Failed {
     #[error("the service cannot be reached, or does not answer in time")]
-    Http(#[from] reqwest::Error),
+    Http(#[source] reqwest::Error),
     #[error("the service answers with status {0}: it is to be tried again")]
     Status(StatusCode),
     #[error("no answer on the realm's nats-servers")]
     Nats(#[from] async_nats::RequestError),
-    #[error("no answer within {} s", .0.as_secs())]
-    Late(Duration),
-    #[error("the realm's record cannot be read")]
+    #[error("the realm's secret cannot be read")]
     Store(#[from] StoreError),
     #[error("the file {path} with the authorization cannot be used: {why}")]
     Authorization { path: String, why: String },
+}
+
+impl From<reqwest::Error> for Failed {
+    /// A URL may have a secret in it.
+    fn from(error: reqwest::Error) -> Self {
+        Self::Http(error.without_url())
+    }
 }
 
 impl Default for Outbound {
@@ -142,11 +152,14 @@ impl Outbound {
             (Target::Nats { subject, attempt }, _) => {
                 let mut headers = HeaderMap::new();
                 headers.insert(KEY_HEADER, key.as_str());
-                let body = call.body.clone().into();
-                let asking = bus.client().request_with_headers(subject.clone(), headers, body);
-                let answer = tokio::time::timeout(*attempt, asking).await;
-                let answer = answer.map_err(|_| Failed::Late(*attempt))??;
-                Ok(limited(StatusCode::OK, answer.payload.to_vec()))
+                let request = Request::new().payload(call.body.clone().into()).headers(headers);
+                let request = request.timeout(Some(*attempt));
+                let answer = bus.client().send_request(subject.clone(), request).await?;
+                let status = service_status(answer.headers.as_ref());
+                if is_temporary(status) {
+                    return Err(Failed::Status(status));
+                }
+                Ok(limited(status, answer.payload.to_vec()))
             }
         }
     }
@@ -229,27 +242,30 @@ fn limited(status: StatusCode, body: Vec<u8>) -> Outcome {
     answered(status.as_u16(), body)
 }
 
-/// What distinguishes the realm from others of its name, such as one that was there before.
-async fn identity(name: &str, store: &Store) -> Result<String, StoreError> {
-    let read = |transaction: Transaction| async move { transaction.get(&director::realm_key()).await };
-    let value = store.read::<_, StoreError, _, _>(read).await?;
-    let began = value.map(|value| director::Realm::decode(&value)).transpose()?;
-    let began = began.map_or(0, |realm| realm.began.0);
-    Ok(format!("{name}/{began}"))
+/// Status of an answer over NATS: the error code of a service that reports one.
+fn service_status(headers: Option<&HeaderMap>) -> StatusCode {
+    let code = headers.and_then(|headers| headers.get("Nats-Service-Error-Code"));
+    let code = code.map(|code| {
+        code.as_str()
+            .parse()
+            .ok()
+            .and_then(|code| StatusCode::from_u16(code).ok())
+    });
+    code.map_or(StatusCode::OK, |code| code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-/// The key of a call: of the realm, the part, the call's number, and what is asked. So a realm that is restored from a
-/// backup, whose parts may give a number to another call, does not give it the same key.
-fn key(realm: &str, call: &OutboundCall) -> String {
+/// What distinguishes the realm from others of its name, such as one that was there before: the random key of its account
+/// names, which a realm has for ever.
+async fn identity(name: &str, store: &Store) -> Result<Vec<u8>, StoreError> {
+    let secret = accounts::name_key(store, random()).await?;
+    Ok([name.as_bytes(), &secret].concat())
+}
+
+/// The key of a call: of the realm, the part, the call's number, and what is asked.
+fn key(realm: &[u8], call: &OutboundCall) -> String {
     let mut hash = Sha256::new();
     let (from, number) = (call.from.to_string(), call.number.0.to_le_bytes());
-    for part in [
-        realm.as_bytes(),
-        from.as_bytes(),
-        &number,
-        call.service.as_bytes(),
-        &call.body,
-    ] {
+    for part in [realm, from.as_bytes(), &number, call.service.as_bytes(), &call.body] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
@@ -274,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_call_has_the_same_key_each_time_and_another_call_another() {
-        assert_eq!(key("annals/1", &call()), key("annals/1", &call()));
+        assert_eq!(key(b"annals/1", &call()), key(b"annals/1", &call()));
         let others = [
             OutboundCall {
                 from: Address::Cell(EntityId(7)),
@@ -294,9 +310,9 @@ mod tests {
                 ..call()
             },
         ];
-        let mut keys: BTreeSet<String> = others.iter().map(|call| key("annals/1", call)).collect();
-        keys.insert(key("annals/1", &call()));
-        keys.insert(key("annals/2", &call()));
+        let mut keys: BTreeSet<String> = others.iter().map(|call| key(b"annals/1", call)).collect();
+        keys.insert(key(b"annals/1", &call()));
+        keys.insert(key(b"annals/2", &call()));
         assert_eq!(keys.len(), 6);
     }
 }

@@ -517,12 +517,20 @@ impl OwnerContext {
             .unconfirmed
             .range(first..)
             .map(|(n, _)| *n)
+            .filter(|number| !self.is_answered_outside(link, *number))
             .take(RESEND_BURST)
             .collect();
         for number in numbers {
             self.dispatch(link, number);
         }
         Some(newest)
+    }
+
+    /// Whether an outbound call is answered and only waits for an earlier one to be confirmed.
+    fn is_answered_outside(&self, link: Link, number: CallNumber) -> bool {
+        let part = link.from.entity().filter(|_| link.to == OUTSIDE);
+        let image = part.and_then(|(entity, _)| self.image(entity));
+        image.is_some_and(|image| !image.links.awaiting.contains_key(&(OUTSIDE, number)))
     }
 
     /// The first call of a link of which no confirmation has come.

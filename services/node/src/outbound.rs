@@ -87,7 +87,7 @@ pub(crate) fn read(link: Link, number: CallNumber, call: Call) -> Option<Outboun
 
 impl OwnerContext {
     /// Confirms the outbound calls of a part that nothing waits for any more. Calls are confirmed in order, so an
-    /// earlier one that is not answered keeps later ones, which are then sent again for nothing.
+    /// earlier one that is not answered keeps later ones in the state. They are not sent again.
     pub(crate) fn settle_outbound(&mut self, from: Address) {
         let Some(links) = self.state().links(from) else { return };
         let Some(sent) = links.sent.get(&OUTSIDE) else { return };

@@ -713,6 +713,8 @@ impl<R: Role> Owner<R> {
         let Some((entity, _)) = from.entity() else { return };
         if self.cx.is_here(*from) {
             self.resume(entity, OUTSIDE, *number, outcome);
+            // Confirmations of a former holder may have been lost.
+            self.cx.settle_outbound(*from);
         } else {
             self.cx.settle_outbound_of_ended(*from, *number);
         }

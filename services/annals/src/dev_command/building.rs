@@ -21,9 +21,6 @@ use crate::up::GameBuild;
 /// The game's binaries.
 const BINARIES: [&str; 2] = ["annals-base", "annals-cell"];
 
-/// Builds whose files are kept: the newest one, and the one that it replaces.
-const KEPT: u64 = 2;
-
 /// A build of a game. Its files stay as they are while the next one is made: a process that is restarted has the
 /// definitions and the binary that it had before.
 #[derive(Clone)]
@@ -69,11 +66,25 @@ pub(super) struct Builder {
 
 impl Builder {
     pub(super) fn new(dir: &Path, target: &Path, data: &Path) -> Self {
-        Self {
+        let builder = Self {
             dir: dir.to_owned(),
             made: target.join("debug"),
             builds: data.join("builds"),
             count: 0,
+        };
+        // Those of an earlier run.
+        builder.delete_all_but(None);
+        builder
+    }
+
+    /// Deletes the files of all builds but the one that runs.
+    pub(super) fn delete_all_but(&self, running: Option<&Build>) {
+        let running = running.and_then(|build| build.game.binaries.as_deref());
+        for entry in fs::read_dir(&self.builds).into_iter().flatten().flatten() {
+            // What cannot be deleted is tried again after the next build.
+            if running != Some(entry.path().as_path()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
         }
     }
 
@@ -88,22 +99,17 @@ impl Builder {
         let before = sources.digest();
         self.make("defs", before).await?;
         let digest = sources.digest();
-        self.make("build", digest).await?;
         self.count += 1;
         let to = self.builds.join(self.count.to_string());
-        // Of an earlier run.
-        let _ = fs::remove_dir_all(&to);
         let world = to.join("defs");
         copy(&self.dir.join("defs"), &world)?;
+        self.make("build", digest).await?;
         let mut hash = Sha256::new();
         for binary in BINARIES {
             let (from, to) = (self.made.join(binary), to.join(binary));
             copy(&from, &to)?;
             let content = fs::read(&to).map_err(|source| NotBuilt::Copy { from, to, source })?;
             hash.update(&content);
-        }
-        if let Some(former) = self.count.checked_sub(KEPT) {
-            let _ = fs::remove_dir_all(self.builds.join(former.to_string()));
         }
         let build = Build {
             schema: compile(&world)?,

@@ -10,6 +10,7 @@ use annals_host::{
     health::{DiscoveryError, Instance, Readiness, discover},
     nats::ConnectError,
     process::{Settings, connect},
+    telemetry::Chain,
 };
 use thiserror::Error;
 use tokio::{
@@ -129,6 +130,11 @@ impl Replacer {
         }
     }
 
+    /// The build that runs.
+    pub(super) fn running(&self) -> &Build {
+        &self.running
+    }
+
     /// Replaces the running build.
     ///
     /// # Errors
@@ -186,16 +192,29 @@ impl Replacer {
         let former = self.listed(&REPLACED).await?;
         director.prepare(&build.schema, &[], &compared).await?;
         if let Err(error) = self.change(build, &director, &former).await {
-            director.roll_back().await?;
-            return Err(error);
+            // The answer to the last step may be lost: whether it was made is the realm's to say.
+            let stage = director.look().await;
+            if !stage.is_ok_and(|stage| stage.present == build.schema.fingerprint().0) {
+                // The error above is the one to report.
+                let _ = director.roll_back().await;
+                return Err(error);
+            }
         }
-        self.wait_until_ended(&former).await?;
+        // There is no way back from here on.
+        if let Err(error) = self.finish_change(&former).await {
+            println!("dev: {}", Chain(&error));
+        }
+        Ok(compared.breaks_clients())
+    }
+
+    /// Waits until the processes of the former definitions have ended, and the login process serves on its port again.
+    async fn finish_change(&mut self, former: &[String]) -> Result<(), NotReplaced> {
+        self.wait_until_ended(former).await?;
         // The login process of the former definitions has ended too, and was restarted on its port. Until then, the one
         // of the change serves.
         self.wait_until_ready(&[(Service::Login, 2)]).await?;
         let interim = self.started.pop_if(|name| name.starts_with(Service::Login.name()));
-        self.dismiss(interim.into_iter().collect()).await?;
-        Ok(compared.breaks_clients())
+        self.dismiss(interim.into_iter().collect()).await
     }
 
     /// Starts the processes of a change that is prepared, and makes the change.
@@ -287,6 +306,7 @@ impl Replacer {
             }
             if Instant::now() > until {
                 for name in left {
+                    println!("dev: {name} has not ended and is killed; others take over from its logs");
                     // It may end meanwhile.
                     let _ = self.order(|answer| RealmOrder::Kill(name.clone(), answer)).await?;
                 }

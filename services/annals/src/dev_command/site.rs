@@ -9,6 +9,7 @@ use std::{
 
 use annals_bots::progress::Progress;
 use annals_console::serve::serve;
+use annals_host::telemetry::Chain;
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
@@ -29,6 +30,7 @@ const COMPILED: &str = "target/page";
 
 /// An address at which a page is to be served.
 pub(super) struct Site {
+    dir: PathBuf,
     folder: PathBuf,
     address: SocketAddr,
     listener: TcpListener,
@@ -46,6 +48,7 @@ impl Site {
         let (listener, address) = listen(address).await?;
         Ok(Self {
             files: Files::read(&folder).unwrap_or_default(),
+            dir: dir.to_owned(),
             folder,
             address,
             listener,
@@ -54,6 +57,11 @@ impl Site {
 
     pub(super) fn origin(&self) -> String {
         origin(self.address)
+    }
+
+    /// The folder of the game's definitions.
+    pub(super) fn definitions(&self) -> PathBuf {
+        self.dir.join("defs")
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -95,11 +103,20 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Serves what was compiled meanwhile. If nothing was, the former page stays.
-    pub(super) fn refresh(&self) {
-        if let Ok(files) = Files::read(&self.folder) {
-            self.files.send_replace(Arc::new(files));
+    /// Serves what was compiled meanwhile; returns the former files. Without a compiled page, these stay.
+    pub(super) fn refresh(&self) -> Arc<Files> {
+        match Files::read(&self.folder) {
+            Ok(files) => self.files.send_replace(Arc::new(files)),
+            Err(error) => {
+                println!("dev: the page is not replaced: {}", Chain(&error));
+                Arc::clone(&self.files.borrow())
+            }
         }
+    }
+
+    /// Serves former files again.
+    pub(super) fn restore(&self, files: Arc<Files>) {
+        self.files.send_replace(files);
     }
 }
 
