@@ -106,8 +106,10 @@ impl Game {
                     self.tried = Some(digest);
                     println!("dev: `{command}` has failed; waiting for a change");
                 }
-                // The files have changed again meanwhile.
-                Err(NotBuilt::World(error)) => println!("dev: {error}"),
+                Err(NotBuilt::World { digest, source }) => {
+                    self.tried = Some(digest);
+                    println!("dev: {source}; waiting for a change");
+                }
                 Err(error) => return Err(DevError::Build(error)),
             }
         }

@@ -4,7 +4,7 @@
 mod closing;
 mod console;
 mod keeping;
-mod replacing;
+mod retiring;
 mod supervision;
 
 use std::{
@@ -208,8 +208,8 @@ struct Member {
     child: Child,
     /// Offset in its log at which the output of this process begins.
     said_from: u64,
-    /// Whether it is expected to end, because another process replaces it.
-    is_leaving: bool,
+    /// Whether it is not restarted when it ends, because another process replaces it.
+    is_retiring: bool,
     restarts: Restarts,
 }
 
@@ -502,7 +502,7 @@ impl Realm {
             flags,
             child,
             said_from,
-            is_leaving: false,
+            is_retiring: false,
             restarts: Restarts::default(),
         });
         Ok(())

@@ -50,8 +50,9 @@ pub(super) enum NotBuilt {
         #[source]
         source: io::Error,
     },
-    #[error(transparent)]
-    World(#[from] WorldError),
+    /// The definitions have changed since the command checked them.
+    #[error("{source}")]
+    World { digest: Digest, source: WorldError },
 }
 
 /// Builds a game.
@@ -112,7 +113,7 @@ impl Builder {
             hash.update(&content);
         }
         let build = Build {
-            schema: compile(&world)?,
+            schema: compile(&world).map_err(|source| NotBuilt::World { digest, source })?,
             game: GameBuild {
                 world,
                 binaries: Some(to),

@@ -53,7 +53,7 @@ pub(super) enum NotReplaced {
     #[error("the new processes are not ready after {} s; see their logs", READY_WITHIN.as_secs())]
     NotReady,
     #[error("the replaced processes cannot be asked to end")]
-    Dismiss(#[source] io::Error),
+    Terminate(#[source] io::Error),
     #[error("the definitions are not changed")]
     Definitions(#[from] NotUpgraded),
     #[error("the realm is stopping")]
@@ -176,8 +176,9 @@ impl Replacer {
         self.start(&build.game, &wanted).await?;
         self.wait_until_ready(&wanted.map(|(service, count)| (service, 2 * count)))
             .await?;
-        self.order(|answer| RealmOrder::Use(build.game.clone(), answer)).await?;
-        self.dismiss(former.clone()).await?;
+        self.order(|answer| RealmOrder::SetBuild(build.game.clone(), answer))
+            .await?;
+        self.retire(former.clone()).await?;
         self.wait_until_ended(&former).await
     }
 
@@ -214,7 +215,7 @@ impl Replacer {
         // of the change serves.
         self.wait_until_ready(&[(Service::Login, 2)]).await?;
         let interim = self.started.pop_if(|name| name.starts_with(Service::Login.name()));
-        self.dismiss(interim.into_iter().collect()).await
+        self.retire(interim.into_iter().collect()).await
     }
 
     /// Starts the processes of a change that is prepared, and makes the change.
@@ -228,8 +229,9 @@ impl Replacer {
             ended = self.until_ended() => return Err(ended),
             () = sleep(READY_WITHIN) => return Err(NotReplaced::NotReady),
         }
-        self.order(|answer| RealmOrder::Use(build.game.clone(), answer)).await?;
-        self.order(|answer| RealmOrder::Expect(former.to_vec(), answer)).await?;
+        self.order(|answer| RealmOrder::SetBuild(build.game.clone(), answer))
+            .await?;
+        self.order(|answer| RealmOrder::Retire(former.to_vec(), answer)).await?;
         director.finish().await?;
         Ok(())
     }
@@ -270,7 +272,7 @@ impl Replacer {
             if are_ready(&discover(&bus, &self.settings.realm, LOOK_EVERY, are_ready).await?) {
                 return Ok(());
             }
-            self.are_there().await?;
+            self.check_started().await?;
         }
         Err(NotReplaced::NotReady)
     }
@@ -278,7 +280,7 @@ impl Replacer {
     /// Completes when one of the started processes has ended, with the error.
     async fn until_ended(&self) -> NotReplaced {
         loop {
-            if let Err(error) = self.are_there().await {
+            if let Err(error) = self.check_started().await {
                 return error;
             }
             sleep(LOOK_EVERY).await;
@@ -286,7 +288,7 @@ impl Replacer {
     }
 
     /// Checks that none of the started processes has ended.
-    async fn are_there(&self) -> Result<(), NotReplaced> {
+    async fn check_started(&self) -> Result<(), NotReplaced> {
         let listed = self.listed(&[Service::Base, Service::Cell, Service::Login]).await?;
         match self.started.iter().find(|name| !listed.contains(name)) {
             Some(name) => Err(NotReplaced::Ended { name: name.clone() }),
@@ -318,15 +320,17 @@ impl Replacer {
     /// Ends the processes of a build that does not replace the running one.
     async fn give_up(&mut self) -> Result<(), NotReplaced> {
         let game = self.running.game.clone();
-        self.order(|answer| RealmOrder::Use(game, answer)).await?;
+        self.order(|answer| RealmOrder::SetBuild(game, answer)).await?;
         let started = mem::take(&mut self.started);
-        self.dismiss(started).await
+        self.retire(started).await
     }
 
     /// Ends these processes, which others replace.
-    async fn dismiss(&self, names: Vec<String>) -> Result<(), NotReplaced> {
-        self.order(|answer| RealmOrder::Expect(names, answer)).await?;
-        self.order(RealmOrder::Dismiss).await?.map_err(NotReplaced::Dismiss)
+    async fn retire(&self, names: Vec<String>) -> Result<(), NotReplaced> {
+        self.order(|answer| RealmOrder::Retire(names, answer)).await?;
+        self.order(RealmOrder::TerminateRetiring)
+            .await?
+            .map_err(NotReplaced::Terminate)
     }
 
     /// The names of the running processes of these services.

@@ -36,15 +36,15 @@ pub(crate) enum RealmOrder {
     List(oneshot::Sender<Vec<Listed>>),
     /// Send SIGKILL to the base or cell of this name.
     Kill(String, oneshot::Sender<Result<(), NotKilled>>),
-    /// Start a base, cell or login process of this name from this build, beside those that run. It is not restarted if it ends before
-    /// others are expected to.
+    /// Start a base, cell or login process of this name from this build, beside those that run. It is retiring until
+    /// others are retired instead, so a build that fails at once is not restarted.
     Start(Service, String, GameBuild, oneshot::Sender<Result<(), UpError>>),
     /// Start what is not a base or a cell from this build, from now on.
-    Use(GameBuild, oneshot::Sender<()>),
-    /// Expect exactly these processes to end: they are not restarted.
-    Expect(Vec<String>, oneshot::Sender<()>),
-    /// Send SIGTERM to the processes that are expected to end.
-    Dismiss(oneshot::Sender<io::Result<()>>),
+    SetBuild(GameBuild, oneshot::Sender<()>),
+    /// Retire these processes, and no others: they are not restarted when they end.
+    Retire(Vec<String>, oneshot::Sender<()>),
+    /// Send SIGTERM to the retiring processes.
+    TerminateRetiring(oneshot::Sender<io::Result<()>>),
 }
 
 /// A process of the realm.
@@ -115,18 +115,18 @@ impl Realm {
             }
             RealmOrder::Start(service, name, build, answer) => {
                 let started = self.start_beside(service, &name, &build);
-                let _ = answer.send(started.map(|()| self.set_leaving_too(&name)));
+                let _ = answer.send(started.map(|()| self.retire(&name)));
             }
-            RealmOrder::Use(build, answer) => {
+            RealmOrder::SetBuild(build, answer) => {
                 self.set_build(&build);
                 let _ = answer.send(());
             }
-            RealmOrder::Expect(names, answer) => {
-                self.set_leaving(&names);
+            RealmOrder::Retire(names, answer) => {
+                self.set_retiring(&names);
                 let _ = answer.send(());
             }
-            RealmOrder::Dismiss(answer) => {
-                let _ = answer.send(self.dismiss_leaving());
+            RealmOrder::TerminateRetiring(answer) => {
+                let _ = answer.send(self.terminate_retiring());
             }
         }
     }

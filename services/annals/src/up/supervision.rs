@@ -78,7 +78,7 @@ impl Realm {
     /// # Errors
     /// When something ends repeatedly, with the end of its log; when it cannot be started.
     pub async fn supervise(&mut self) -> Result<Supervised, UpError> {
-        self.forget_left()?;
+        self.forget_retired()?;
         // What ends from here on belongs to the next look.
         let ended = self.ended_members()?;
         let runs = match ended.iter().any(|(_, ended)| is_clean(ended)) {

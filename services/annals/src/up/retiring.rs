@@ -32,26 +32,26 @@ impl Realm {
         }
     }
 
-    /// Names the processes that are expected to end: they are not restarted. All others are.
-    pub(super) fn set_leaving(&mut self, names: &[String]) {
+    /// Retires these processes, and no others: a retiring process is not restarted when it ends.
+    pub(super) fn set_retiring(&mut self, names: &[String]) {
         for member in &mut self.members {
-            member.is_leaving = names.contains(&member.name);
+            member.is_retiring = names.contains(&member.name);
         }
     }
 
-    /// Names one more process that is expected to end.
-    pub(super) fn set_leaving_too(&mut self, name: &str) {
+    /// Retires one more process.
+    pub(super) fn retire(&mut self, name: &str) {
         for member in self.members.iter_mut().filter(|member| member.name == name) {
-            member.is_leaving = true;
+            member.is_retiring = true;
         }
     }
 
-    /// Sends SIGTERM to the processes that are expected to end: others take over what they hold.
+    /// Sends SIGTERM to the retiring processes: others take over what they hold.
     ///
     /// # Errors
     /// Those of the operating system.
-    pub(super) fn dismiss_leaving(&mut self) -> io::Result<()> {
-        for member in self.members.iter_mut().filter(|member| member.is_leaving) {
+    pub(super) fn terminate_retiring(&mut self) -> io::Result<()> {
+        for member in self.members.iter_mut().filter(|member| member.is_retiring) {
             if member.child.ended()?.is_none() {
                 member.child.terminate()?;
             }
@@ -59,12 +59,12 @@ impl Realm {
         Ok(())
     }
 
-    /// Forgets the processes that were expected to end and have ended.
-    pub(super) fn forget_left(&mut self) -> Result<(), UpError> {
+    /// Forgets the retiring processes that have ended.
+    pub(super) fn forget_retired(&mut self) -> Result<(), UpError> {
         let mut index = 0;
         while index < self.members.len() {
-            let has_left = self.members[index].is_leaving && self.how_ended(index)?.is_some();
-            if has_left {
+            let has_retired = self.members[index].is_retiring && self.how_ended(index)?.is_some();
+            if has_retired {
                 self.members.remove(index);
             } else {
                 index += 1;
