@@ -241,7 +241,7 @@ impl Replacer {
         [(Service::Base, self.bases), (Service::Cell, self.cells)]
     }
 
-    /// Starts so many processes of these services, beside the present ones. Until others are expected to end, these are:
+    /// Starts so many processes of these services, beside the present ones. Until others are retired, these are:
     /// what ends at once is not restarted.
     async fn start(&mut self, game: &GameBuild, wanted: &[(Service, usize)]) -> Result<(), NotReplaced> {
         for (service, count) in wanted {

@@ -65,6 +65,9 @@ const ANSWER_CAPACITY: usize = 64;
 /// The level of those entities.
 const LEVEL: u64 = 77;
 
+/// What a service outside demands as authorization.
+const SECRET: &str = "Bearer a secret";
+
 /// File of the services that a base's game calls.
 const SERVICES: &str = "outbound.toml";
 
@@ -425,6 +428,16 @@ async fn call_services(shop: &Shop, base: &mut OwnBase) {
     assert_eq!(base.call("shop").await, Ok((200, b"sold".to_vec())));
     assert_ne!(shop.taken().last(), Some(first), "another call has another key");
     assert_eq!(base.call("bus").await, Ok((200, b"sold over the bus".to_vec())));
+    assert_eq!(base.call("secret").await, Ok((200, SECRET.as_bytes().to_vec())));
+    // Answers that no repetition would change, a redirect among them.
+    for (service, status) in [("poor", 402), ("moved", 302)] {
+        assert_eq!(base.call(service).await, Ok((status, b"no".to_vec())));
+    }
+    let large = base.call("large").await;
+    assert!(
+        matches!(&large, Err(CallError::Internal(text)) if text.contains("more than 262144 bytes")),
+        "{large:?}"
+    );
     let unknown = base.call("nobody").await;
     assert!(
         matches!(&unknown, Err(CallError::Internal(text)) if text.contains("no service nobody")),
@@ -466,10 +479,15 @@ impl Shop {
     }
 
     fn write_services(&self, path: &Path) {
-        let text = format!(
-            "[shop]\nurl = \"http://{}/buy\"\n[bus]\nsubject = \"shop.requests\"\n",
-            self.address
-        );
+        let secret = path.with_file_name("secret");
+        std::fs::write(&secret, format!("{SECRET}\n")).expect("a file");
+        let mut text = "[bus]\nsubject = \"shop.requests\"\n".to_owned();
+        for service in ["shop", "secret", "poor", "moved", "large"] {
+            text += &format!("[{service}]\nurl = \"http://{}/{service}\"\n", self.address);
+            if service == "secret" {
+                text += &format!("authorization = {:?}\n", secret.display().to_string());
+            }
+        }
         std::fs::write(path, text).expect("a file");
     }
 
@@ -487,20 +505,29 @@ async fn serve(mut stream: TcpStream, keys: &Mutex<Vec<String>>) {
         assert!(read > 0, "{request}");
         request.push_str(std::str::from_utf8(&part[..read]).expect("text"));
     }
-    assert!(request.starts_with("POST /buy HTTP/1.1\r\n"), "{request}");
-    let header = request.lines().find_map(|line| line.strip_prefix("idempotency-key: "));
-    let number = {
-        let mut keys = keys.lock().expect("the lock is not poisoned");
-        keys.push(header.expect("a key").to_owned());
-        keys.len()
-    };
-    let (status, body) = match number {
-        1 | 2 => ("503 Service Unavailable", "busy"),
-        _ => ("200 OK", "sold"),
+    let header = |name: &str| request.lines().find_map(|line| line.strip_prefix(name));
+    let target = request.strip_prefix("POST ").and_then(|rest| rest.split(' ').next());
+    let large = "x".repeat(300 << 10);
+    let (status, body) = match target.expect("a POST") {
+        "/shop" => {
+            let mut keys = keys.lock().expect("the lock is not poisoned");
+            keys.push(header("idempotency-key: ").expect("a key").to_owned());
+            match keys.len() {
+                1 => ("503 Service Unavailable", "busy"),
+                2 => ("429 Too Many Requests", "busy"),
+                _ => ("200 OK", "sold"),
+            }
+        }
+        "/secret" => ("200 OK", header("authorization: ").unwrap_or("none")),
+        "/poor" => ("402 Payment Required", "no"),
+        "/moved" => ("302 Found\r\nLocation: /shop", "no"),
+        "/large" => ("200 OK", &*large),
+        other => panic!("{other}: {request}"),
     };
     let length = body.len();
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-    stream.write_all(answer.as_bytes()).await.expect("it is read");
+    // The caller stops reading an answer that is too large.
+    let _ = stream.write_all(answer.as_bytes()).await;
 }
 
 /// The holder of an owner crashes: its activations continue, and an entity that was checked out there but not activated
