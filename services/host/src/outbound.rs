@@ -275,9 +275,45 @@ fn key(realm: &[u8], call: &OutboundCall) -> String {
 
 #[cfg(test)]
 mod tests {
-    use annals_ids::EntityId;
+    use annals_ids::{EntityId, Hash, WallTime};
+    use annals_store::{Transaction, embedded::EmbeddedStore, layout::director};
 
     use super::*;
+
+    /// A stop in order and a start move the beginning of game time.
+    async fn begin(store: &Store, began: u64) {
+        let realm = director::Realm {
+            began: WallTime(began),
+            schema: Hash::ZERO,
+        };
+        let value = realm.encode();
+        let write = |transaction: Transaction| {
+            let value = value.clone();
+            async move { transaction.set(&director::realm_key(), &value) }
+        };
+        let written: Result<_, StoreError> = store.run_repeatable(write).await;
+        written.expect("the store works");
+    }
+
+    #[tokio::test]
+    async fn a_realm_keeps_its_identity_when_it_is_started_again() {
+        let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let open = |folder: &tempfile::TempDir| EmbeddedStore::open(folder.path()).expect("it opens");
+        let opened = open(&folders[0]);
+        begin(&opened.store(), 1).await;
+        let first = identity("annals", &opened.store()).await.expect("the store works");
+        begin(&opened.store(), 2).await;
+        drop(opened);
+        let (again, other) = (open(&folders[0]), open(&folders[1]));
+        assert_eq!(
+            identity("annals", &again.store()).await.expect("the store works"),
+            first
+        );
+        assert_ne!(
+            identity("annals", &other.store()).await.expect("the store works"),
+            first
+        );
+    }
 
     fn call() -> OutboundCall {
         OutboundCall {
