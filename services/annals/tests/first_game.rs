@@ -79,6 +79,14 @@ impl Reader {
         shell
     }
 
+    /// Replaces the first of these texts in a file of the game.
+    fn edit(&self, file: &str, before: &str, after: &str) {
+        let path = self.folder.join(file);
+        let text = fs::read_to_string(&path).expect("the game's");
+        assert!(text.contains(before), "{file}: {before}");
+        fs::write(path, text.replacen(before, after, 1)).expect("it can be written");
+    }
+
     fn change(&self, caption: &str, content: &str) {
         let (path, place) = quoted(caption).unwrap_or_else(|| panic!("which file is this? {caption}"));
         let path = self.begun_in.join(path);
@@ -230,18 +238,37 @@ fn the_first_game_is_made_changed_tested_and_demonstrated() {
     }
 }
 
-/// The answer to a request for a file of a page.
-fn get(address: &str, file: &str) -> String {
+/// The answer to a request of a page to its server.
+fn request(address: &str, method: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the page's server listens");
-    let request = format!("GET /{file} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "{method} /{path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nConnection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("it answers");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The system chooses the ports.
-const DEV: &str = "exec \"$ANNALS\" dev . --listen 127.0.0.1:0 --page 127.0.0.1:0";
+/// The system chooses the ports, and the data begin empty in each run.
+const DEV: &str = "exec \"$ANNALS\" dev . --data realm --listen 127.0.0.1:0 --page 127.0.0.1:0";
+
+/// Makes builds whose bases end at once. The running build goes on, also for a process that is restarted.
+fn fail_to_start(reader: &Reader, dev: &mut Running, address: Option<&str>) {
+    let main = "annals_game::base(garden::game)";
+    for code in ["7", "8"] {
+        let broken = format!("ExitCode::from({code})");
+        reader.edit("src/bin/annals-base.rs", main, &broken);
+        dev.wait_for("dev: the former build keeps running: base-");
+        reader.edit("src/bin/annals-base.rs", &broken, main);
+        dev.wait_for("dev: the base and cell processes are not affected");
+    }
+    if let Some(address) = address {
+        let killed = request(address, "POST", "kill/base-1");
+        assert!(killed.starts_with("HTTP/1.1 204 "), "{killed}");
+        dev.wait_for("base-1 ended with signal: 9 (SIGKILL) and was restarted");
+    }
+}
 
 /// Changes the game while `annals dev` runs it and bots play.
 fn develop(reader: &Reader) {
@@ -250,29 +277,32 @@ fn develop(reader: &Reader) {
     let bots = dev.wait_for("defs\n");
     let bots = bots.trim().strip_prefix("annals").expect("a command");
     let with_page = dev.wait_for("Ctrl-C stops it\n");
-    if reader.folder.join("target/page/main.js").exists() {
-        let (_, address) = with_page.split_once("play at http://").expect("the page is served");
-        let (address, _) = address.split_once('/').expect("an address");
-        for file in ["", "main.js", "world.js", "client/index.js"] {
-            let answer = get(address, file);
-            assert!(answer.starts_with("HTTP/1.1 200 "), "{file}: {answer}");
+    let address = with_page
+        .split_once("play at http://")
+        .and_then(|(_, rest)| rest.split_once('/'));
+    let address = address.map(|(address, _)| address);
+    match address {
+        Some(address) => {
+            for file in ["", "main.js", "world.js", "client/index.js"] {
+                let answer = request(address, "GET", file);
+                assert!(answer.starts_with("HTTP/1.1 200 "), "{file}: {answer}");
+            }
         }
-    } else {
-        println!("SKIPPED: there is no TypeScript compiler; `make setup` installs one where there is npm");
+        None => println!("SKIPPED: there is no TypeScript compiler; `make setup` installs one where there is npm"),
     }
+    assert_eq!(
+        address.is_some(),
+        reader.folder.join("target/page/main.js").exists(),
+        "{with_page}"
+    );
+    let edit = |file: &str, before: &str, after: &str| reader.edit(file, before, after);
+    fail_to_start(reader, &mut dev, address);
     let mut bots = Running::start(
         reader,
         &format!("exec \"$ANNALS\" {bots} --bots 4 --duration 40"),
         "bots.log",
     );
     bots.wait_for("4/4 bots play");
-
-    let edit = |file: &str, before: &str, after: &str| {
-        let path = reader.folder.join(file);
-        let text = fs::read_to_string(&path).expect("the game's");
-        assert!(text.contains(before), "{file}: {before}");
-        fs::write(path, text.replacen(before, after, 1)).expect("it can be written");
-    };
     edit("src/bush.rs", "RIPENS_MS: u64 = 5_000", "RIPENS_MS: u64 = \"5 s\"");
     dev.wait_for("`make build` has failed; waiting for a change");
     edit("src/bush.rs", "RIPENS_MS: u64 = \"5 s\"", "RIPENS_MS: u64 = 4_000");
