@@ -10,7 +10,7 @@ use annals_def::Value;
 
 use crate::client::{CallRefusal, Known, Movements, volatile::MovementAck};
 
-pub use codec::EnvelopeError;
+pub use codec::{EnvelopeError, PacketBuilder};
 
 /// A message and its sender (rule E7).
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,19 @@ pub struct Envelope {
     /// The epoch of the sender. Receivers drop messages of a lower epoch than they have seen.
     pub epoch: Epoch,
     pub message: Message,
+}
+
+/// Messages of one owner to another that arrive together, in the order in which they were sent.
+#[derive(Debug)]
+pub struct Packet {
+    /// The sending owner.
+    pub from: OwnerId,
+    /// The epoch of the sender.
+    pub epoch: Epoch,
+    /// Whether the sender reads packets of several messages.
+    pub reads_packets: bool,
+    /// At least one; an error for each that is malformed or of an unknown kind.
+    pub messages: Vec<Result<Message, EnvelopeError>>,
 }
 
 /// A message from one owner to another.

@@ -292,33 +292,37 @@ impl Service {
                     });
                 }
             }
-            Notice::Output(_, Output::Frame { connection, bytes }) => {
-                self.calls.answer(connection, &bytes);
-                self.edge.apply(EdgeCommand::Frame {
-                    connection,
-                    body: bytes,
-                });
-            }
-            Notice::Output(_, Output::Datagram { connection, bytes }) => {
-                self.edge.apply(EdgeCommand::Datagram { connection, bytes });
-            }
-            Notice::Output(_, Output::Close { connection, reason }) => {
-                self.edge.apply(EdgeCommand::Close { connection, reason });
-            }
-            Notice::Output(_, Output::SessionOpened { request, opened }) => self.answer(request, opened).await,
-            Notice::Output(_, Output::Begun { request, begun }) => self.say_begun(request, begun).await,
-            Notice::Output(_, Output::Ordered { request, ordered }) => self.say_ordered(request, ordered).await,
-            Notice::Output(
-                owner,
+            Notice::Outputs(owner, outputs) => self.carry_out(owner, outputs).await,
+        }
+    }
+
+    /// Carries out outputs of an owner's core.
+    async fn carry_out(&mut self, owner: OwnerId, outputs: Vec<Output>) {
+        let mut commands = Vec::new();
+        for output in outputs {
+            match output {
+                Output::Frame { connection, bytes } => {
+                    self.calls.answer(connection, &bytes);
+                    commands.push(EdgeCommand::Frame {
+                        connection,
+                        body: bytes,
+                    });
+                }
+                Output::Datagram { connection, bytes } => commands.push(EdgeCommand::Datagram { connection, bytes }),
+                Output::Close { connection, reason } => commands.push(EdgeCommand::Close { connection, reason }),
+                Output::SessionOpened { request, opened } => self.answer(request, opened).await,
+                Output::Begun { request, begun } => self.say_begun(request, begun).await,
+                Output::Ordered { request, ordered } => self.say_ordered(request, ordered).await,
                 Output::Inquire {
                     entity,
                     number,
                     inquiry,
-                },
-            ) => self.inquiries.answer(owner, (entity, number), inquiry),
-            // The holder handles these itself.
-            Notice::Output(_, Output::Send { .. } | Output::Outbound(_) | Output::WantIds) => {}
+                } => self.inquiries.answer(owner, (entity, number), inquiry),
+                // The holder handles these itself.
+                Output::Send { .. } | Output::Outbound(_) | Output::WantIds => {}
+            }
         }
+        self.edge.apply_all(commands);
     }
 
     /// A request of the login service for a session.

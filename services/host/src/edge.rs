@@ -355,7 +355,13 @@ impl EdgeHandle {
     /// Applies a command, or queues it behind earlier ones. A client whose queue overflows is closed as too slow;
     /// commands for a closed connection are ignored.
     pub fn apply(&self, command: EdgeCommand) {
-        self.registry.apply(command);
+        self.registry.apply([command]);
+    }
+
+    /// Applies commands as [`Self::apply`] does. Those for one connection leave together: a packet has room for a
+    /// tick's frames and datagrams.
+    pub fn apply_all(&self, commands: impl IntoIterator<Item = EdgeCommand>) {
+        self.registry.apply(commands);
     }
 
     /// Counters since the start.

@@ -1,5 +1,7 @@
 //! Holding an owner: taking it over (rule E1) and driving its core for as long as this process is to hold it.
 
+mod sending;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{
@@ -23,12 +25,13 @@ use annals_store::{
     layout::owners::{self, OwnerRecord},
 };
 use annals_wire::{
-    bus::{Envelope, EnvelopeError},
-    control::{self, DirectorAsk, IdBlock, Inspected, MoreIds},
+    bus::{Envelope, EnvelopeError, Packet},
+    control::{self, Inspected},
     load::Load,
 };
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::try_join_all};
+use sending::send_outputs;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
@@ -39,10 +42,11 @@ use crate::{
     nats::Subscription,
     outbound::Outbound,
     overviews::Overviews,
+    packets::Packets,
     process::Process,
     registry::StoreRegistry,
     telemetry::{Chain, Metrics, Span},
-    traced_owner::{Leaving, TracedOwner},
+    traced_owner::TracedOwner,
     waiting::Wait,
 };
 
@@ -60,7 +64,7 @@ const RELEASE_TIMEOUT: Duration = writer::SECOND_READ_DELAY;
 /// Normal time until a log is folded.
 const FOLDED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Maximum messages handled before outputs are sent: amortises sending, and bounds latency.
+/// Maximum messages or inputs handled before outputs are sent: amortises sending, and bounds latency.
 const BURST: usize = 64;
 
 /// Maximum requests for the state's hash that wait until no batch is being gathered: more than there are operators.
@@ -94,8 +98,8 @@ pub struct Terms {
 /// A notice of a holder to its service.
 #[derive(Debug)]
 pub enum Notice {
-    /// An output of its core that is not for another owner.
-    Output(OwnerId, Output),
+    /// Outputs of its core that are not for another owner, in order.
+    Outputs(OwnerId, Vec<Output>),
     /// Another process, with this client address, is about to hold the owner, which is held in this epoch.
     Moving(OwnerId, Epoch, String),
     /// It holds the owner, and clients can play.
@@ -165,6 +169,7 @@ struct Held<R: Role> {
     traced: TracedOwner,
     /// The entities that the process's metrics count, once they count this owner.
     counted: Option<i64>,
+    packets: Packets,
 }
 
 impl<R: Role> LogCore for Held<R> {
@@ -280,10 +285,10 @@ pub(crate) async fn hold<R>(
     let mut overviews = Overviews::listen(&process, owner, R::KIND).await;
     let mut troubles = Troubles::default();
     let mut gauge = Gauge::new();
+    let mut command_after = None;
     loop {
-        while let Some(output) = gauge.during(|| driver.core_mut().owner.poll_output(process.clock.now())) {
-            send(&process, driver.core_mut(), output, &wires).await;
-        }
+        let poll = |held: &mut Held<R>| held.owner.poll_output(process.clock.now());
+        send_outputs(&process, driver.core_mut(), &wires, |held| gauge.during(|| poll(held))).await;
         if let Some(stop) = driver.core().stopped() {
             tracing::info!(%owner, %epoch, %stop, "no longer holds the owner");
             troubles.tell_all(driver.core_mut());
@@ -296,13 +301,16 @@ pub(crate) async fn hold<R>(
         driver.core_mut().count();
         report(&driver, &mut gauge, &wires);
         let deadline = driver.core().owner.deadline(process.clock.now());
+        let packets_due = driver.core().packets.deadline();
         tokio::select! {
             message = messages.next() => match message {
                 Some(message) => gauge.during(|| hear(&mut driver, &mut messages, (message, process.schema.fingerprint()))),
                 None => return,
             },
-            command = wires.commands.recv() => match command {
-                Some(Command::Core(input)) => gauge.during(|| driver.core_mut().handle(input)),
+            command = next_command(&mut command_after, &mut wires.commands) => match command {
+                Some(Command::Core(input)) => {
+                    command_after = gauge.during(|| take_inputs(driver.core_mut(), input, &mut wires.commands));
+                }
                 Some(Command::Refill(missing)) => refill(driver.history(), driver.core().owner.writer(), missing).await,
                 Some(command @ (Command::Finish | Command::Close)) => {
                     end(&process, &mut driver, &mut wires, (&mut troubles, matches!(command, Command::Close))).await;
@@ -315,9 +323,38 @@ pub(crate) async fn hold<R>(
             asked = overviews.next() => {
                 asked.answer(&process, gauge.during(|| driver.core().owner.overview(&asked.region))).await;
             }
+            () = clock::until(packets_due) => {}
             () = clock::until(deadline) => gauge.during(|| driver.core_mut().handle(Input::Time)),
         }
     }
+}
+
+/// The next command; first the one that followed the last inputs. Cancel-safe.
+async fn next_command<I>(
+    after: &mut Option<Command<I>>,
+    commands: &mut mpsc::Receiver<Command<I>>,
+) -> Option<Command<I>> {
+    match after.take() {
+        Some(command) => Some(command),
+        None => commands.recv().await,
+    }
+}
+
+/// Gives the core an input and those that wait after it. Returns the first command that is not an input.
+fn take_inputs<R: Role>(
+    held: &mut Held<R>,
+    first: Input<R::Input>,
+    commands: &mut mpsc::Receiver<Command<R::Input>>,
+) -> Option<Command<R::Input>> {
+    held.handle(first);
+    for _ in 1..BURST {
+        match commands.try_recv() {
+            Ok(Command::Core(input)) => held.handle(input),
+            Ok(other) => return Some(other),
+            Err(_) => break,
+        }
+    }
+    None
 }
 
 /// Reports the stage and the load.
@@ -378,9 +415,8 @@ where
     R::Input: Send + 'static,
 {
     loop {
-        while let Some(output) = driver.core_mut().owner.poll_output(process.clock.now()) {
-            send(process, driver.core_mut(), output, wires).await;
-        }
+        let poll = |held: &mut Held<R>| held.owner.poll_output(process.clock.now());
+        send_outputs(process, driver.core_mut(), wires, poll).await;
         if driver.core().owner.is_at_rest() {
             return Some(driver.core().owner.writer().tip().number);
         }
@@ -521,88 +557,42 @@ fn hear<R: Role>(
     (first, definitions): (async_nats::Message, Hash),
 ) {
     let mut next = Some(first);
-    for _ in 0..BURST {
-        let Some(message) = next else { break };
-        match Envelope::decode_under(&message.payload, definitions) {
-            Ok(envelope) => take(driver.core_mut(), envelope, message.headers.as_ref()),
+    let mut handled = 0;
+    while handled < BURST
+        && let Some(message) = next
+    {
+        match Packet::decode(&message.payload, definitions) {
+            Ok(packet) => {
+                handled += packet.messages.len();
+                take(driver.core_mut(), packet, message.headers.as_ref());
+            }
             Err(error @ EnvelopeError::OtherDefinitions) => {
                 tracing::debug!(subject = %message.subject, %error, "dropped a message");
             }
             Err(error) => tracing::warn!(subject = %message.subject, %error, "dropped a malformed message"),
         }
+        handled += 1;
         next = messages.next().now_or_never().flatten();
     }
 }
 
-/// Passes a message to the core, in the spans of the traced calls that it belongs to.
-fn take<R: Role>(held: &mut Held<R>, envelope: Envelope, headers: Option<&async_nats::HeaderMap>) {
-    let spans = held.traced.arrive(&envelope.message, headers);
-    let logged = spans.first().map(|span| span.of_log().entered());
-    held.handle(Input::Bus(envelope));
-    drop(logged);
-    spans.into_iter().for_each(Span::end);
-}
-
-async fn send<R>(process: &Arc<Process>, held: &mut Held<R>, output: Output, wires: &Wires<R::Input>)
-where
-    R: Role,
-    R::Input: Send + 'static,
-{
-    let owner = LogCore::owner(held);
-    match output {
-        Output::Outbound(call) => {
-            let (process, inputs, outbound) = (Arc::clone(process), wires.own.clone(), Arc::clone(&wires.outbound));
-            tokio::spawn(async move {
-                if let Some(answer) = outbound.perform(&process, call).await {
-                    // If the holder has ended, the next one performs the call again.
-                    let _ = inputs.send(Command::Core(Input::Outbound(answer))).await;
-                }
-            });
-        }
-        Output::Send { to, envelope } => {
-            let (client, subject) = (process.bus.client(), process.subjects.owner(to));
-            let payload = envelope.encode_under(process.schema.fingerprint()).into();
-            let published = match held.traced.leave(&envelope.message) {
-                None => client.publish(subject, payload).await,
-                Some(Leaving { headers, spans }) => {
-                    let published = client.publish_with_headers(subject, headers, payload).await;
-                    spans.into_iter().for_each(Span::end);
-                    published
-                }
-            };
-            if let Err(error) = published {
-                // Messages that must arrive are resent.
-                tracing::debug!(%owner, %error, "could not send a message");
+/// Passes messages to the core, each in the spans of the traced calls that it belongs to.
+fn take<R: Role>(held: &mut Held<R>, packet: Packet, headers: Option<&async_nats::HeaderMap>) {
+    held.packets.arrived(&packet);
+    let Packet { from, epoch, .. } = packet;
+    for message in packet.messages {
+        let message = match message {
+            Ok(message) => message,
+            Err(error) => {
+                tracing::warn!(owner = %from, %error, "dropped a malformed message");
+                continue;
             }
-        }
-        Output::WantIds => {
-            let (process, inputs) = (Arc::clone(process), wires.own.clone());
-            let mut wait = Wait::new(
-                format!("entity ids for owner {owner}"),
-                "it cannot create entities once its ids run out; check that annals-director runs",
-            );
-            tokio::spawn(async move {
-                loop {
-                    match process
-                        .ask::<IdBlock>(DirectorAsk::MoreIds(MoreIds { owner: owner.0 }))
-                        .await
-                    {
-                        Ok(block) => {
-                            wait.ends();
-                            // If the holder has ended, no ids are needed.
-                            let _ = inputs.send(Command::Core(Input::Ids(block.from..block.to))).await;
-                            return;
-                        }
-                        Err(error) => wait.lasts(error),
-                    }
-                    tokio::time::sleep(PAUSE).await;
-                }
-            });
-        }
-        other => {
-            // If the service has ended, this task ends too.
-            let _ = wires.notices.send(Notice::Output(owner, other)).await;
-        }
+        };
+        let spans = held.traced.arrive(&message, headers);
+        let logged = spans.first().map(|span| span.of_log().entered());
+        held.handle(Input::Bus(Envelope { from, epoch, message }));
+        drop(logged);
+        spans.into_iter().for_each(Span::end);
     }
 }
 
@@ -743,6 +733,7 @@ async fn take_over<R: Role>(
         tick: None,
         traced,
         counted: None,
+        packets: Packets::new(owner, epoch, process.schema.fingerprint()),
     };
     Ok((held, recovered))
 }

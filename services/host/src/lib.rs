@@ -26,6 +26,7 @@ pub mod monitoring;
 pub mod nats;
 pub mod outbound;
 mod overviews;
+mod packets;
 pub mod passwords;
 pub mod process;
 mod registry;

@@ -1,8 +1,9 @@
 //! Bus messages. Their fields can be in any order, so messages are compared, not bytes.
 
+use annals_ids::Hash;
 use annals_wire::{
     SpaceMap,
-    bus::Envelope,
+    bus::{Envelope, Packet, PacketBuilder},
     cells::{CellList, WireCellList},
     control::{
         self, DbRequest, DirectorRequest, Holding, Inspected, Orders, OwnerAddress, ProcessBeat, Registered, Want,
@@ -11,12 +12,31 @@ use annals_wire::{
 };
 use prost::Message;
 
+const DEFINITIONS: Hash = Hash([7; 32]);
+
 /// A message of the bus.
 pub(crate) fn bus_message(bytes: &[u8]) {
     if let Ok(envelope) = Envelope::decode(bytes) {
         let encoded = envelope.encode();
         let again = Envelope::decode(&encoded).expect("what was encoded can be decoded");
         assert_eq!(again.encode(), encoded);
+    }
+    if let Ok(packet) = Packet::decode(bytes, DEFINITIONS) {
+        let mut builder = PacketBuilder::default();
+        let intact: Vec<_> = packet.messages.into_iter().flatten().collect();
+        for message in &intact {
+            builder.push(message);
+        }
+        if builder.count() > 0 {
+            let encoded = builder.finish(packet.from, packet.epoch, DEFINITIONS);
+            let again = Packet::decode(&encoded, DEFINITIONS).expect("what was encoded can be decoded");
+            let again: Vec<_> = again
+                .messages
+                .into_iter()
+                .collect::<Result<_, _>>()
+                .expect("intact messages");
+            assert_eq!(again.len(), intact.len());
+        }
     }
 }
 

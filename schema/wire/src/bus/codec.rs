@@ -14,7 +14,9 @@ use thiserror::Error;
 
 use crate::client::{CallRefusal, Known, Movements, volatile::MovementAck};
 
-use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Shown, SpaceMessage, ViewMessage};
+use super::{
+    CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Packet, Shown, SpaceMessage, ViewMessage,
+};
 
 /// Why bytes from the bus are not an envelope.
 #[derive(Debug, Error)]
@@ -50,6 +52,22 @@ struct WireEnvelope {
     /// The beginning of the fingerprint of the sender's definitions.
     #[prost(fixed64, optional, tag = "21")]
     definitions: Option<u64>,
+    /// Further messages, after `message`. A release that does not know them drops them, so they are sent only to owners
+    /// whose process has said that it reads them.
+    #[prost(message, repeated, tag = "22")]
+    more: Vec<WireMore>,
+    /// Whether the sender reads `more`.
+    #[prost(bool, tag = "23")]
+    reads_more: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WireMore {
+    #[prost(
+        oneof = "WireMessage",
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
+    )]
+    message: Option<WireMessage>,
 }
 
 #[derive(Clone, PartialEq, prost::Oneof)]
@@ -253,56 +271,104 @@ struct WireViewMoved {
     place: Vec<u8>,
 }
 
+/// Gathers messages of one owner to another until they are sent as one packet.
+#[derive(Clone, Debug, Default)]
+pub struct PacketBuilder {
+    messages: Vec<WireMore>,
+    bytes: usize,
+}
+
 impl Envelope {
-    /// Encodes the envelope for the bus, without the definitions under which it was written.
+    /// Encodes the envelope, without the definitions under which it was written.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        self.to_wire(None).encode_to_vec()
+        let mut packet = PacketBuilder::default();
+        packet.push(&self.message);
+        packet.take(self.from, self.epoch).encode_to_vec()
     }
 
-    /// Encodes the envelope for the bus; it names the definitions with this fingerprint, by which its types and members
-    /// are numbered.
-    #[must_use]
-    pub fn encode_under(&self, definitions: Hash) -> Vec<u8> {
-        self.to_wire(Some(mark_of(definitions))).encode_to_vec()
-    }
-
-    fn to_wire(&self, definitions: Option<u64>) -> WireEnvelope {
-        WireEnvelope {
-            from: self.from.0,
-            epoch: self.epoch.0,
-            message: Some(to_wire(&self.message)),
-            definitions,
-        }
-    }
-
-    /// Decodes bytes from the bus.
+    /// Decodes an envelope.
     ///
     /// # Errors
     /// When they are not an envelope of a known kind.
     pub fn decode(bytes: &[u8]) -> Result<Self, EnvelopeError> {
-        Self::of_wire(WireEnvelope::decode(bytes)?)
+        let wire = WireEnvelope::decode(bytes)?;
+        Ok(Self {
+            from: OwnerId(wire.from),
+            epoch: Epoch(wire.epoch),
+            message: of_wire(wire.message)?,
+        })
+    }
+}
+
+impl PacketBuilder {
+    /// Adds a message after the others.
+    pub fn push(&mut self, message: &Message) {
+        let message = WireMore {
+            message: Some(to_wire(message)),
+        };
+        self.bytes += message.encoded_len();
+        self.messages.push(message);
     }
 
-    /// Decodes bytes from the bus, for a receiver with the definitions of this fingerprint. An envelope that names none
-    /// is of a release in which definitions did not change while processes ran.
+    /// Number of messages.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Size of the messages, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Encodes the packet for the bus, and begins an empty one. The packet names the definitions with this fingerprint, by
+    /// which its types and members are numbered.
+    ///
+    /// # Panics
+    /// If it is empty.
+    #[must_use]
+    pub fn finish(&mut self, from: OwnerId, epoch: Epoch, definitions: Hash) -> Vec<u8> {
+        let wire = WireEnvelope {
+            definitions: Some(mark_of(definitions)),
+            reads_more: true,
+            ..self.take(from, epoch)
+        };
+        wire.encode_to_vec()
+    }
+
+    fn take(&mut self, from: OwnerId, epoch: Epoch) -> WireEnvelope {
+        let mut messages = std::mem::take(self).messages.into_iter();
+        let first = messages.next().expect("invariant: a packet has a message");
+        WireEnvelope {
+            from: from.0,
+            epoch: epoch.0,
+            message: first.message,
+            definitions: None,
+            more: messages.collect(),
+            reads_more: false,
+        }
+    }
+}
+
+impl Packet {
+    /// Decodes bytes from the bus, for a receiver with the definitions of this fingerprint. A packet that names none is of
+    /// a release in which definitions did not change while processes ran.
     ///
     /// # Errors
-    /// As [`Self::decode`]; [`EnvelopeError::OtherDefinitions`] when its numbers are those of others (rule M7).
-    pub fn decode_under(bytes: &[u8], definitions: Hash) -> Result<Self, EnvelopeError> {
+    /// When they are not a packet; [`EnvelopeError::OtherDefinitions`] when its numbers are those of others (rule M7).
+    pub fn decode(bytes: &[u8], definitions: Hash) -> Result<Self, EnvelopeError> {
         let wire = WireEnvelope::decode(bytes)?;
         if wire.definitions.is_some_and(|mark| mark != mark_of(definitions)) {
             return Err(EnvelopeError::OtherDefinitions);
         }
-        Self::of_wire(wire)
-    }
-
-    fn of_wire(wire: WireEnvelope) -> Result<Self, EnvelopeError> {
-        let message = wire.message.ok_or(EnvelopeError::Missing("message"))?;
+        let more = wire.more.into_iter().map(|more| more.message);
         Ok(Self {
             from: OwnerId(wire.from),
             epoch: Epoch(wire.epoch),
-            message: from_wire(message)?,
+            reads_packets: wire.reads_more,
+            messages: std::iter::once(wire.message).chain(more).map(of_wire).collect(),
         })
     }
 }
@@ -312,6 +378,10 @@ fn mark_of(definitions: Hash) -> u64 {
     let mut mark = [0; 8];
     mark.copy_from_slice(&definitions.0[..8]);
     u64::from_be_bytes(mark)
+}
+
+fn of_wire(message: Option<WireMessage>) -> Result<Message, EnvelopeError> {
+    from_wire(message.ok_or(EnvelopeError::Missing("message"))?)
 }
 
 fn to_wire(message: &Message) -> WireMessage {

@@ -108,20 +108,28 @@ pub(super) async fn write(mut send: SendStream, mut orders: Orders, shared: &Sha
     let mut bytes = Vec::new();
     while let Some(order) = orders.next().await {
         match order {
-            WriteCommand::Frame(body) => {
+            WriteCommand::Write(batch) => {
                 bytes.clear();
-                if put_frame(&mut bytes, &body, MAX_DOWNSTREAM_FRAME).is_err() {
-                    tracing::error!(
-                        bytes = body.len(),
-                        "a frame is larger than clients take; closing the connection"
-                    );
-                    return Some(CloseReason::TooLarge);
+                for body in &batch.frames {
+                    if put_frame(&mut bytes, body, MAX_DOWNSTREAM_FRAME).is_err() {
+                        tracing::error!(
+                            bytes = body.len(),
+                            "a frame is larger than clients take; closing the connection"
+                        );
+                        return Some(CloseReason::TooLarge);
+                    }
                 }
+                let queued = batch.bytes();
+                // Without a wait in between, so that both leave in one packet.
+                batch
+                    .datagrams
+                    .into_iter()
+                    .for_each(|datagram| orders.link.send(datagram));
                 if send.write_all(&bytes).await.is_err() {
                     // The reader ends the connection, after what arrived before.
                     return std::future::pending().await;
                 }
-                orders.written(body.len());
+                orders.written(queued);
                 count(&shared.registry.counts.bytes_out, bytes.len() as u64);
             }
             WriteCommand::Close(reason) => {
@@ -282,10 +290,10 @@ impl<'a> Intake<'a> {
                 count(&self.shared.registry.counts.warned, 1);
                 let mut body = Vec::new();
                 ToClient::RateWarned.write(&mut body);
-                self.shared.registry.apply(EdgeCommand::Frame {
+                self.shared.registry.apply([EdgeCommand::Frame {
                     connection: self.id,
                     body,
-                });
+                }]);
                 Ok(())
             }
         }

@@ -24,10 +24,25 @@ pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 /// An order to the writer of a connection.
 #[derive(Debug)]
 pub(super) enum WriteCommand {
-    /// Write this frame's body.
-    Frame(Vec<u8>),
+    /// Write the bodies of these frames, and send these datagrams in the same packets.
+    Write(Batch),
     /// Close, when everything before is written.
     Close(CloseReason),
+}
+
+/// Frames and datagrams for one connection that leave together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The bodies of frames, in order.
+    pub(super) frames: Vec<Vec<u8>>,
+    pub(super) datagrams: Vec<Vec<u8>>,
+}
+
+impl Batch {
+    /// Bytes of its frames.
+    pub(super) fn bytes(&self) -> usize {
+        self.frames.iter().map(Vec::len).sum()
+    }
 }
 
 /// The open connections of an edge.
@@ -67,6 +82,17 @@ pub(super) enum Link {
     WebTransport(quinn::Connection),
     /// The datagrams to write to a WebSocket.
     WebSocket(mpsc::Sender<Vec<u8>>),
+}
+
+impl Link {
+    /// Sends a datagram, or drops it: one that cannot be sent now is not worth sending later.
+    pub(super) fn send(&self, bytes: Vec<u8>) {
+        match self {
+            Self::Quic(connection) => drop(connection.send_datagram(Bytes::from(bytes))),
+            Self::WebTransport(connection) => drop(connection.send_datagram(web_transport::datagram(&bytes))),
+            Self::WebSocket(datagrams) => drop(datagrams.try_send(bytes)),
+        }
+    }
 }
 
 /// Shared state of both ends of a connection's queue.
@@ -142,44 +168,61 @@ impl Registry {
         let outbox = Outbox {
             orders,
             shared: Arc::clone(&shared),
-            link,
+            link: link.clone(),
         };
         self.outboxes().insert(id, outbox);
-        (id, Orders { taken, shared })
+        (id, Orders { taken, shared, link })
     }
 
     pub(super) fn remove(&self, id: ConnectionId) {
         self.outboxes().remove(&id);
     }
 
-    /// Applies a core's command. Commands for closed connections are ignored: the event of the close is on its way to
-    /// the core.
-    pub(super) fn apply(&self, command: EdgeCommand) {
-        let connection = match &command {
-            EdgeCommand::Frame { connection, .. }
-            | EdgeCommand::Datagram { connection, .. }
-            | EdgeCommand::Close { connection, .. } => *connection,
+    /// Applies a core's commands, in their order for each connection. Those for one connection leave together. Commands
+    /// for closed connections are ignored: the event of the close is on its way to the core.
+    pub(super) fn apply(&self, commands: impl IntoIterator<Item = EdgeCommand>) {
+        let mut batches: BTreeMap<ConnectionId, Batch> = BTreeMap::new();
+        for command in commands {
+            match command {
+                EdgeCommand::Frame { connection, body } => batches.entry(connection).or_default().frames.push(body),
+                EdgeCommand::Datagram { connection, bytes } => {
+                    batches.entry(connection).or_default().datagrams.push(bytes);
+                }
+                EdgeCommand::Close { connection, reason } => {
+                    if let Some(batch) = batches.remove(&connection) {
+                        self.send(connection, batch);
+                    }
+                    self.close(connection, reason);
+                }
+            }
+        }
+        for (connection, batch) in batches {
+            self.send(connection, batch);
+        }
+    }
+
+    fn close(&self, connection: ConnectionId, reason: CloseReason) {
+        let Some(outbox) = self.outboxes().remove(&connection) else {
+            return;
         };
+        if outbox.orders.try_send(WriteCommand::Close(reason)).is_err() {
+            outbox.close(reason);
+        }
+    }
+
+    fn send(&self, connection: ConnectionId, mut batch: Batch) {
         let Some(outbox) = self.outboxes().get(&connection).cloned() else {
             return;
         };
-        match command {
-            EdgeCommand::Frame { body, .. } => self.queue(connection, &outbox, body),
-            EdgeCommand::Datagram { bytes, .. } => {
-                count(&self.counts.bytes_out, bytes.len() as u64);
-                // A datagram that cannot be sent now is not worth sending later.
-                match &outbox.link {
-                    Link::Quic(connection) => drop(connection.send_datagram(Bytes::from(bytes))),
-                    Link::WebTransport(connection) => drop(connection.send_datagram(web_transport::datagram(&bytes))),
-                    Link::WebSocket(datagrams) => drop(datagrams.try_send(bytes)),
-                }
-            }
-            EdgeCommand::Close { reason, .. } => {
-                self.remove(connection);
-                if outbox.orders.try_send(WriteCommand::Close(reason)).is_err() {
-                    outbox.close(reason);
-                }
-            }
+        let sent: usize = batch.datagrams.iter().map(Vec::len).sum();
+        count(&self.counts.bytes_out, sent as u64);
+        // Behind frames that wait for the client, datagrams would be outdated.
+        if batch.frames.is_empty() || outbox.shared.bytes.load(Ordering::Relaxed) > 0 {
+            let datagrams = std::mem::take(&mut batch.datagrams);
+            datagrams.into_iter().for_each(|bytes| outbox.link.send(bytes));
+        }
+        if !batch.frames.is_empty() {
+            self.queue(connection, &outbox, batch);
         }
     }
 
@@ -187,7 +230,7 @@ impl Registry {
     pub(super) fn close_all(&self, reason: CloseReason) {
         let ids: Vec<ConnectionId> = self.outboxes().keys().copied().collect();
         for connection in ids {
-            self.apply(EdgeCommand::Close { connection, reason });
+            self.close(connection, reason);
         }
     }
 
@@ -198,11 +241,11 @@ impl Registry {
         }
     }
 
-    fn queue(&self, id: ConnectionId, outbox: &Outbox, body: Vec<u8>) {
-        let length = body.len();
+    fn queue(&self, id: ConnectionId, outbox: &Outbox, batch: Batch) {
+        let length = batch.bytes();
         let before = outbox.shared.bytes.fetch_add(length, Ordering::Relaxed);
         let fits = before == 0 || before + length <= MAX_QUEUED_BYTES;
-        if fits && outbox.orders.try_send(WriteCommand::Frame(body)).is_ok() {
+        if fits && outbox.orders.try_send(WriteCommand::Write(batch)).is_ok() {
             return;
         }
         // The queue of a client that does not read would fill our memory; it may resume when it can.
@@ -232,6 +275,7 @@ impl Outbox {
 pub(super) struct Orders {
     taken: mpsc::Receiver<WriteCommand>,
     shared: Arc<Queue>,
+    pub(super) link: Link,
 }
 
 impl Orders {
@@ -240,7 +284,7 @@ impl Orders {
         self.taken.recv().await
     }
 
-    /// Records that a frame of `bytes` bytes was written.
+    /// Records that frames of `bytes` bytes were written.
     pub(super) fn written(&self, bytes: usize) {
         self.shared.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

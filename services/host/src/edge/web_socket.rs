@@ -15,7 +15,7 @@ use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME};
 use bytes::Bytes;
 use futures::{
     SinkExt, StreamExt,
-    stream::{SplitSink, SplitStream},
+    stream::{self, SplitSink, SplitStream},
 };
 use tokio::{
     io::AsyncReadExt,
@@ -39,7 +39,7 @@ use super::{
     Arrival, Serves,
     connection::{FIRST_FRAME_WITHIN, HANDSHAKE_WITHIN, Intake, LAST_READ_WITHIN, READ_SIZE, Shared, note, tell},
     origins::OriginCheck,
-    registry::{Link, Orders, WriteCommand, count},
+    registry::{Batch, Link, Orders, WriteCommand, count},
 };
 
 /// The first byte of a message.
@@ -222,24 +222,31 @@ async fn write(
 ) -> CloseReason {
     let mut ping = interval(PING_EVERY);
     loop {
-        let (message, queued) = tokio::select! {
+        let (messages, queued) = tokio::select! {
             order = orders.next() => match order {
-                Some(WriteCommand::Frame(body)) => (message(kind::FRAME, &body), body.len()),
+                Some(WriteCommand::Write(batch)) => (messages_of(&batch), batch.bytes()),
                 Some(WriteCommand::Close(reason)) => return reason,
                 // The registry has removed the connection after closing it.
                 None => return CloseReason::Lost,
             },
-            Some(datagram) = datagrams.recv() => (message(kind::DATAGRAM, &datagram), 0),
-            Some(()) = echoes.recv() => (message(kind::ECHO, &[]), 0),
-            _ = ping.tick() => (Message::Ping(Bytes::new()), 0),
+            Some(datagram) = datagrams.recv() => (vec![message(kind::DATAGRAM, &datagram)], 0),
+            Some(()) = echoes.recv() => (vec![message(kind::ECHO, &[])], 0),
+            _ = ping.tick() => (vec![Message::Ping(Bytes::new())], 0),
         };
-        if sink.send(message).await.is_err() {
+        let mut messages = stream::iter(messages.into_iter().map(Ok));
+        if sink.send_all(&mut messages).await.is_err() {
             // The reader ends the connection, after what arrived before.
             return std::future::pending().await;
         }
         orders.written(queued);
         count(&shared.registry.counts.bytes_out, queued as u64);
     }
+}
+
+fn messages_of(batch: &Batch) -> Vec<Message> {
+    let frames = batch.frames.iter().map(|body| message(kind::FRAME, body));
+    let datagrams = batch.datagrams.iter().map(|bytes| message(kind::DATAGRAM, bytes));
+    frames.chain(datagrams).collect()
 }
 
 fn message(kind: u8, body: &[u8]) -> Message {

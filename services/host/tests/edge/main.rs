@@ -4,6 +4,7 @@
 mod hostile;
 mod identity;
 mod last_frames;
+mod packets;
 mod raw;
 mod realm;
 mod web_socket;

@@ -293,20 +293,66 @@ fn every_message_round_trips_and_damaged_ones_do_not_panic() {
 }
 
 #[test]
-fn a_message_under_other_definitions_is_recognised_and_one_that_names_none_is_read() {
+fn a_packet_under_other_definitions_is_recognised_and_one_that_names_none_is_read() {
     let (present, former) = (Hash([1; 32]), Hash([2; 32]));
     for message in every_message() {
+        let mut builder = PacketBuilder::default();
+        builder.push(&message);
+        let bytes = builder.finish(OwnerId(1), Epoch(2), present);
+        assert_eq!(messages_of(&bytes, present), std::slice::from_ref(&message));
+        let refused = Packet::decode(&bytes, former);
+        assert!(matches!(refused, Err(EnvelopeError::OtherDefinitions)), "{refused:?}");
         let envelope = Envelope {
             from: OwnerId(1),
             epoch: Epoch(2),
             message,
         };
-        let bytes = envelope.encode_under(present);
-        assert_eq!(Envelope::decode_under(&bytes, present).expect("intact"), envelope);
-        assert_eq!(Envelope::decode(&bytes).expect("intact"), envelope);
-        let refused = Envelope::decode_under(&bytes, former);
-        assert!(matches!(refused, Err(EnvelopeError::OtherDefinitions)), "{refused:?}");
-        let unnamed = envelope.encode();
-        assert_eq!(Envelope::decode_under(&unnamed, former).expect("intact"), envelope);
+        assert_eq!(
+            Envelope::decode(&bytes).expect("as a release without packets reads it"),
+            envelope
+        );
+        assert_eq!(messages_of(&envelope.encode(), former), [envelope.message]);
     }
+}
+
+#[test]
+fn a_packet_keeps_its_messages_in_order() {
+    let definitions = Hash([1; 32]);
+    let mut builder = PacketBuilder::default();
+    let messages: Vec<Message> = every_message().into_iter().chain(every_message()).collect();
+    for message in &messages {
+        builder.push(message);
+    }
+    assert_eq!(builder.count(), messages.len());
+    let size = builder.bytes();
+    let bytes = builder.finish(OwnerId(7), Epoch(8), definitions);
+    assert!(bytes.len() >= size, "{} bytes for {size}", bytes.len());
+    assert_eq!((builder.count(), builder.bytes()), (0, 0));
+    let packet = Packet::decode(&bytes, definitions).expect("intact");
+    let sender = (packet.from, packet.epoch, packet.reads_packets);
+    assert_eq!(sender, (OwnerId(7), Epoch(8), true));
+    assert_eq!(messages_of(&bytes, definitions), messages);
+}
+
+#[test]
+fn one_message_of_a_newer_kind_is_an_error_and_the_others_are_read() {
+    let definitions = Hash([1; 32]);
+    let known = every_message().remove(0);
+    let mut builder = PacketBuilder::default();
+    for _ in 0..3 {
+        builder.push(&known);
+    }
+    let mut wire = WireEnvelope::decode(&*builder.finish(OwnerId(7), Epoch(8), definitions)).expect("intact");
+    wire.more[0].message = None;
+    let packet = Packet::decode(&wire.encode_to_vec(), definitions).expect("the others are intact");
+    let [Ok(_), Err(EnvelopeError::Missing(_)), Ok(_)] = &packet.messages[..] else {
+        panic!("{:?}", packet.messages)
+    };
+}
+
+/// The messages of a packet that is intact.
+fn messages_of(bytes: &[u8], definitions: Hash) -> Vec<Message> {
+    let packet = Packet::decode(bytes, definitions).expect("intact");
+    let messages = packet.messages.into_iter();
+    messages.map(|message| message.expect("intact")).collect()
 }

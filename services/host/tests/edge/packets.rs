@@ -1,0 +1,74 @@
+//! Frames and datagrams of one tick leave in one packet.
+
+use annals_host::edge::EdgeCommand;
+use annals_node::ConnectionId;
+use annals_wire::client::PLAY_ALPN;
+
+use crate::{
+    hostile::hello,
+    raw,
+    realm::{Realm, within},
+};
+
+const ROUNDS: u64 = 50;
+
+/// On one thread: what a task sends leaves once it waits.
+#[tokio::test]
+async fn a_frame_and_a_datagram_share_a_packet() {
+    let realm = Realm::start();
+    let base = realm.start_base();
+    let handle = base.handle();
+    let (client, _send, mut receive) = raw::send(base.address(), realm.directory.path(), PLAY_ALPN, &hello()).await;
+    // Connections are numbered from 1. The answer to its hello comes first.
+    let connection = ConnectionId(1);
+    let mut answer = [0; 1];
+    within("the answer", receive.read_exact(&mut answer)).await.unwrap();
+    let mut rest = vec![0; usize::from(answer[0])];
+    within("its body", receive.read_exact(&mut rest)).await.unwrap();
+    let before = client.stats();
+    for round in 0..ROUNDS {
+        let number = u8::try_from(round).unwrap();
+        handle.apply_all([
+            EdgeCommand::Datagram {
+                connection,
+                bytes: vec![number; 100],
+            },
+            EdgeCommand::Frame {
+                connection,
+                body: vec![number; 100],
+            },
+        ]);
+        let mut frame = [0; 101];
+        within("a frame", receive.read_exact(&mut frame)).await.unwrap();
+        assert_eq!((frame[0], &frame[1..]), (100, &[number; 100][..]));
+        let datagram = within("a datagram", client.read_datagram()).await.unwrap();
+        assert_eq!(&datagram[..], [number; 100]);
+    }
+    let after = client.stats();
+    assert_eq!(after.frame_rx.datagram - before.frame_rx.datagram, ROUNDS);
+    let packets = after.udp_rx.datagrams - before.udp_rx.datagrams;
+    // Some are probes of the path, or acknowledgements.
+    assert!(packets < ROUNDS * 3 / 2, "{packets} packets for {ROUNDS} rounds");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_before_a_close_arrive_in_order() {
+    let realm = Realm::start();
+    let base = realm.start_base();
+    let (client, _send, mut receive) = raw::send(base.address(), realm.directory.path(), PLAY_ALPN, &hello()).await;
+    let connection = ConnectionId(1);
+    let mut answer = [0; 1];
+    within("the answer", receive.read_exact(&mut answer)).await.unwrap();
+    let mut rest = vec![0; usize::from(answer[0])];
+    within("its body", receive.read_exact(&mut rest)).await.unwrap();
+    let frame = |number: u8| EdgeCommand::Frame {
+        connection,
+        body: vec![number; 3],
+    };
+    let reason = annals_wire::client::CloseReason::Finished;
+    let close = EdgeCommand::Close { connection, reason };
+    base.handle().apply_all([frame(1), frame(2), frame(3), close, frame(4)]);
+    let sent = within("all frames", receive.read_to_end(100)).await.unwrap();
+    assert_eq!(sent, [3, 1, 1, 1, 3, 2, 2, 2, 3, 3, 3, 3]);
+    assert_eq!(raw::closed_for(&client).await, reason);
+}
