@@ -155,7 +155,7 @@ impl World {
 
     pub(super) fn check_out(&mut self, mut asking: Asking, epoch: Epoch, database: DatabaseId) {
         let checked_out = immediate(accounts::check_out(&self.store, database, asking.at));
-        let Ok(checkout) = checked_out else {
+        let Ok(Some(checkout)) = checked_out else {
             return self.inquire_after(AGAIN, AGAIN, asking);
         };
         if checkout.owner != asking.at {
