@@ -1055,7 +1055,7 @@ pub mod account {
     use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{ArrayEdit, Failure, Occasion, Spot};
+    use annals_node::typed::{ArrayEdit, Failure, Occasion, Spot, Wait};
     use annals_node::{Answer, Caller, Context, Denied, Request};
 
     /// Its number among the entity types.
@@ -1399,6 +1399,27 @@ pub mod account {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Account", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Account", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Account", properties)
         }
 
         /// `createAvatar`: base method 0, client number 0; the own client may call it.
@@ -2076,6 +2097,27 @@ pub mod avatar {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Avatar", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Avatar", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Avatar", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.
@@ -3378,6 +3420,27 @@ pub mod monster {
             Ok(Self(made))
         }
 
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Monster", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Monster", properties)
+        }
+
         /// Asks for the entity's cell part, once this call is over.
         pub fn create_cell(
             self,
@@ -4011,7 +4074,7 @@ pub mod chest {
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{Failure, Occasion};
+    use annals_node::typed::{Failure, Occasion, Wait};
     use annals_node::{
         Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
@@ -4209,6 +4272,27 @@ pub mod chest {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Chest", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Chest", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Chest", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.
@@ -4509,7 +4593,7 @@ pub mod space {
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{Failure, Occasion};
+    use annals_node::typed::{Failure, Occasion, Wait};
     use annals_node::{
         Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
@@ -4748,6 +4832,27 @@ pub mod space {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Space", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Space", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Space", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.
@@ -5042,7 +5147,7 @@ pub mod spawn_point {
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{Failure, Occasion};
+    use annals_node::typed::{Failure, Occasion, Wait};
     use annals_node::{Answer, Caller, Context, ControllerSignal, Denied, Request, TeleportFailed};
 
     /// Its number among the entity types.
@@ -5238,6 +5343,27 @@ pub mod spawn_point {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("SpawnPoint", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "SpawnPoint", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "SpawnPoint", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.

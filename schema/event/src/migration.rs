@@ -14,7 +14,7 @@ use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 use crate::{
     latest::{
         batch::Header,
-        call::{Call, CallError, CellCreation, Outcome},
+        call::{Call, CallError, CellCreation, Outcome, RequestedBase},
         event::Subject,
         image::{BaseImage, Image, Links, PartImage, Sent},
     },
@@ -154,6 +154,19 @@ impl Migration {
                 outcome: self.answer(outcome, end),
             },
             Call::CreateCell(creation) => Call::CreateCell(Box::new(self.creation(creation)?)),
+            Call::CreateBase(wanted) => Call::CreateBase(Box::new(self.requested(wanted)?)),
+            Call::Created {
+                by,
+                of,
+                created: Ok((entity, type_id)),
+            } => {
+                let (type_id, _) = self.plan.convert_given(*type_id, Part::Base, &BTreeMap::new())?;
+                Call::Created {
+                    by: *by,
+                    of: *of,
+                    created: Ok((*entity, type_id)),
+                }
+            }
             Call::Onload { entity, image } => Call::Onload {
                 entity: *entity,
                 image: Box::new(self.image(image)?),
@@ -166,6 +179,7 @@ impl Migration {
             | Call::Witness(_)
             | Call::Arrived { .. }
             | Call::Refused { .. }
+            | Call::Created { .. }
             | Call::Ledger { .. } => call.clone(),
         })
     }
@@ -197,6 +211,16 @@ impl Migration {
         let converted = kind.and_then(|kind| self.plan.convert_answer(of, kind, values));
         converted.ok_or_else(|| {
             CallError::Internal("the reply was written under definitions that the realm has dropped".to_owned())
+        })
+    }
+
+    fn requested(&self, wanted: &RequestedBase) -> Result<RequestedBase, MigrationError> {
+        let given = wanted.properties.iter().cloned().collect();
+        let (type_id, given) = self.plan.convert_given(wanted.type_id, Part::Base, &given)?;
+        Ok(RequestedBase {
+            type_id,
+            properties: given.into_iter().collect(),
+            ..wanted.clone()
         })
     }
 

@@ -265,6 +265,18 @@ impl Words<'_> {
                 self.subject(Subject::Entity(*to, Part::Base)),
                 ledger::update(update, self.terms())
             ),
+            Call::CreateBase(wanted) => format!(
+                "create an entity of type {} for {}",
+                wanted.type_id,
+                self.subject(Subject::Entity(wanted.by, Part::Base))
+            ),
+            Call::Created { by, created, .. } => {
+                let by = self.subject(Subject::Entity(*by, Part::Base));
+                match created {
+                    Ok((entity, _)) => format!("entity {entity} is created for {by}"),
+                    Err(why) => format!("no entity is created for {by}: {why}"),
+                }
+            }
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
         }
     }

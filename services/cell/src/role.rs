@@ -185,6 +185,10 @@ impl Role for CellRole {
             (Address::Owner(_), Call::Arrived { of }) => self.arrived(cx, caller, of),
             (Address::Owner(_), Call::Refused { of, reason }) => self.refused(cx, caller, of, reason),
             (Address::Owner(_), Call::OpenSpace(space)) => self.open_space(cx, space),
+            (Address::Owner(_), Call::CreateBase(wanted)) => {
+                let why = format!("owner {} is a cell, and has no base parts", cx.owner());
+                cx.answer_creation(caller, (wanted.by, wanted.of), Err(why));
+            }
             (Address::Owner(_), Call::Placed(at)) => self.placed(cx, caller, at),
             // From its own base part, or from any cell part whose behaviour requests it.
             (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(cx, entity),

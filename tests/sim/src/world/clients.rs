@@ -655,7 +655,7 @@ impl World {
         lives.filter_map(|&person| Some((person, self.key(person)?))).collect()
     }
 
-    fn any_base(&mut self) -> Option<OwnerId> {
+    pub(super) fn any_base(&mut self) -> Option<OwnerId> {
         let owners: Vec<OwnerId> = self
             .director
             .as_ref()?

@@ -6,7 +6,7 @@ use annals_def::EntityType;
 use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, Part, ProcessId};
 use annals_node::{
     Begun, NotOpened,
-    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
+    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NewBase, NotLearned, Wanted},
 };
 use annals_store::{Transaction, immediate, layout::database::Checkout};
 
@@ -83,6 +83,10 @@ impl World {
             Inquiry::Begin(wanted) => match self.wanted_pet(wanted) {
                 Some(Ok(database)) => return self.place_life(asking, database),
                 Some(Err(why)) => return self.learn(&asking, Err(why)),
+                None => None,
+            },
+            Inquiry::Place(new) => match self.any_base() {
+                Some(on) => return self.place_base(&asking, on, new.clone()),
                 None => None,
             },
         };
@@ -240,6 +244,21 @@ impl World {
             entity,
             number,
             outcome,
+        };
+        let delay = self.between(100, 2_000);
+        self.after(delay, Step::Learned { hold, input });
+    }
+
+    /// The director has named an owner for a new entity.
+    fn place_base(&mut self, asking: &Asking, on: OwnerId, new: NewBase) {
+        let Asking {
+            hold, entity, number, ..
+        } = *asking;
+        let input = BaseInput::Place {
+            entity,
+            number,
+            on,
+            new,
         };
         let delay = self.between(100, 2_000);
         self.after(delay, Step::Learned { hold, input });

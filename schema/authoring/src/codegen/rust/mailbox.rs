@@ -83,7 +83,14 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     text.line(&format!("Self(context.mailbox(Part::{name}))"));
     text.close("}");
     creation(text, named, side);
-    let mut scope = Scope::with(&["of", "create", "create_alone", "create_cell"]);
+    let mut scope = Scope::with(&[
+        "of",
+        "create",
+        "create_alone",
+        "create_anywhere",
+        "create_beside",
+        "create_cell",
+    ]);
     for method in named.methods(side) {
         call(text, named, method, &mut scope, side);
     }
@@ -104,6 +111,7 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
             ));
             text.line("Ok(Self(made))");
             text.close("}");
+            creation_elsewhere(text, named);
             if named.entity_type.parts.cell {
                 text.gap();
                 text.doc("Asks for the entity's cell part, once this call is over.");
@@ -126,6 +134,37 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
             text.line("Ok(Self(made))");
             text.close("}");
         }
+    }
+}
+
+/// Writes the functions that create base parts on other owners.
+fn creation_elsewhere(text: &mut Text, named: &Named<'_>) {
+    let functions = [
+        (
+            "create_anywhere",
+            "Makes an entity on the owner that the director names; `learned` gets its mailbox.",
+            None,
+        ),
+        (
+            "create_beside",
+            "Makes an entity on the home of another one; `learned` gets its mailbox.",
+            Some("other"),
+        ),
+    ];
+    for (name, about, other) in functions {
+        text.gap();
+        text.doc(about);
+        let other_parameter = other.map(|name| format!("{name}: Mailbox"));
+        let parameters: Vec<String> = std::iter::once("context: &mut Context<'_>".to_owned())
+            .chain(other_parameter)
+            .chain(["new: NewBase", "wait: Wait"].map(str::to_owned))
+            .collect();
+        text.function(&format!("pub fn {name}"), &parameters, "Result<(), Denied>", '{');
+        text.line("let properties = new.into_properties();");
+        let of = named.entity_type.name.as_str();
+        let other = other.map_or_else(String::new, |name| format!("{name}, "));
+        text.line(&format!("wait.{name}(context, {other}{of:?}, properties)"));
+        text.close("}");
     }
 }
 
