@@ -1461,25 +1461,26 @@ pub mod account {
     /// Clients that see a `Account`.
     pub struct Clients<'e, 'd> {
         context: &'e mut Context<'d>,
-        audience: Audience,
+        to: node::Recipients,
     }
 
     impl<'e, 'd> Clients<'e, 'd> {
         /// These of them.
         pub fn new(context: &'e mut Context<'d>, audience: Audience) -> Self {
-            Self { context, audience }
+            let to = node::Recipients::Audience(audience);
+            Self { context, to }
         }
 
         /// `onAvatars`: client method 0, client number 0.
         pub fn on_avatars(&mut self, names: Vec<String>) -> Result<(), Denied> {
             let args = vec![names.into_value()];
-            self.context.invoke(self.audience, "onAvatars", args)
+            self.to.invoke(self.context, "onAvatars", args)
         }
 
         /// `onRefused`: client method 1, client number 1.
         pub fn on_refused(&mut self, reason: String) -> Result<(), Denied> {
             let args = vec![reason.into_value()];
-            self.context.invoke(self.audience, "onRefused", args)
+            self.to.invoke(self.context, "onRefused", args)
         }
     }
 }
@@ -1493,7 +1494,9 @@ pub mod avatar {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+    use annals_ids::{
+        Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
+    };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
@@ -3122,61 +3125,68 @@ pub mod avatar {
     /// Clients that see a `Avatar`.
     pub struct Clients<'e, 'd> {
         context: &'e mut Context<'d>,
-        audience: Audience,
+        to: node::Recipients,
     }
 
     impl<'e, 'd> Clients<'e, 'd> {
         /// These of them.
         pub fn new(context: &'e mut Context<'d>, audience: Audience) -> Self {
-            Self { context, audience }
+            let to = node::Recipients::Audience(audience);
+            Self { context, to }
+        }
+
+        /// The own client of the calling part alone, for an entity that it has in view.
+        pub fn in_view(context: &'e mut Context<'d>, entity: EntityId) -> Self {
+            let to = node::Recipients::InView(entity);
+            Self { context, to }
         }
 
         /// `onDamage`: client method 0, client number 3; within 60 m.
         pub fn on_damage(&mut self, damage: i32, from: u64) -> Result<(), Denied> {
             let args = vec![damage.into_value(), from.into_value()];
-            self.context.invoke(self.audience, "onDamage", args)
+            self.to.invoke(self.context, "onDamage", args)
         }
 
         /// `onSay`: client method 1, client number 4; within 100 m.
         pub fn on_say(&mut self, text: String) -> Result<(), Denied> {
             let args = vec![text.into_value()];
-            self.context.invoke(self.audience, "onSay", args)
+            self.to.invoke(self.context, "onSay", args)
         }
 
         /// `onHoldings`: client method 2, client number 5.
         pub fn on_holdings(&mut self, holdings: Holdings) -> Result<(), Denied> {
             let args = vec![holdings.into_value()];
-            self.context.invoke(self.audience, "onHoldings", args)
+            self.to.invoke(self.context, "onHoldings", args)
         }
 
         /// `onTrade`: client method 3, client number 6.
         pub fn on_trade(&mut self, table: Table) -> Result<(), Denied> {
             let args = vec![table.into_value()];
-            self.context.invoke(self.audience, "onTrade", args)
+            self.to.invoke(self.context, "onTrade", args)
         }
 
         /// `onOutcome`: client method 4, client number 7.
         pub fn on_outcome(&mut self, what: u8, done: u8, said: String) -> Result<(), Denied> {
             let args = vec![what.into_value(), done.into_value(), said.into_value()];
-            self.context.invoke(self.audience, "onOutcome", args)
+            self.to.invoke(self.context, "onOutcome", args)
         }
 
         /// `onEmote`: client method 5, client number 0; within 30 m; latest only.
         pub fn on_emote(&mut self, emote: u8) -> Result<(), Denied> {
             let args = vec![emote.into_value()];
-            self.context.invoke(self.audience, "onEmote", args)
+            self.to.invoke(self.context, "onEmote", args)
         }
 
         /// `onWave`: client method 6, client number 2; within 30 m.
         pub fn on_wave(&mut self, from: u64) -> Result<(), Denied> {
             let args = vec![from.into_value()];
-            self.context.invoke(self.audience, "onWave", args)
+            self.to.invoke(self.context, "onWave", args)
         }
 
         /// `onPong`: client method 7, client number 1.
         pub fn on_pong(&mut self, number: u32) -> Result<(), Denied> {
             let args = vec![number.into_value()];
-            self.context.invoke(self.audience, "onPong", args)
+            self.to.invoke(self.context, "onPong", args)
         }
     }
 }
@@ -3188,7 +3198,9 @@ pub mod monster {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+    use annals_ids::{
+        Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
+    };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
@@ -4042,25 +4054,32 @@ pub mod monster {
     /// Clients that see a `Monster`.
     pub struct Clients<'e, 'd> {
         context: &'e mut Context<'d>,
-        audience: Audience,
+        to: node::Recipients,
     }
 
     impl<'e, 'd> Clients<'e, 'd> {
         /// These of them.
         pub fn new(context: &'e mut Context<'d>, audience: Audience) -> Self {
-            Self { context, audience }
+            let to = node::Recipients::Audience(audience);
+            Self { context, to }
+        }
+
+        /// The own client of the calling part alone, for an entity that it has in view.
+        pub fn in_view(context: &'e mut Context<'d>, entity: EntityId) -> Self {
+            let to = node::Recipients::InView(entity);
+            Self { context, to }
         }
 
         /// `onDamage`: client method 0, client number 1; within 60 m.
         pub fn on_damage(&mut self, damage: i32, from: u64) -> Result<(), Denied> {
             let args = vec![damage.into_value(), from.into_value()];
-            self.context.invoke(self.audience, "onDamage", args)
+            self.to.invoke(self.context, "onDamage", args)
         }
 
         /// `onGrowl`: client method 1, client number 0; within 50 m.
         pub fn on_growl(&mut self) -> Result<(), Denied> {
             let args = Vec::new();
-            self.context.invoke(self.audience, "onGrowl", args)
+            self.to.invoke(self.context, "onGrowl", args)
         }
     }
 }

@@ -142,12 +142,16 @@ impl Migration {
                 args,
                 wants_reply,
             } => {
-                let (method, args) = self.method(to, *method, args)?;
+                let (method, args) = self.method(to, None, (*method, args))?;
                 Call::Method {
                     method,
                     args,
                     wants_reply: *wants_reply,
                 }
+            }
+            Call::InvokeFor { method, args } => {
+                let (method, args) = self.method(to, Some(MethodKind::Client), (*method, args))?;
+                Call::InvokeFor { method, args }
             }
             Call::Reply { of, outcome } => Call::Reply {
                 of: *of,
@@ -184,16 +188,23 @@ impl Migration {
         })
     }
 
-    /// Converts a method call. A call to an entity that no longer exists is left as it is: it is never taken.
-    fn method(&self, to: Address, method: MemberId, args: &[Value]) -> Result<(MemberId, Vec<Value>), MigrationError> {
+    /// Converts a call of a method of this kind, or else of the called part. A call to an entity that no longer exists is
+    /// left as it is: it is never taken.
+    fn method(
+        &self,
+        to: Address,
+        kind: Option<MethodKind>,
+        (method, args): (MemberId, &[Value]),
+    ) -> Result<(MemberId, Vec<Value>), MigrationError> {
         let Some((entity, part)) = to.entity() else {
             return Ok((method, args.to_vec()));
         };
+        let kind = kind.unwrap_or(kind_of(part));
         match self.receivers.get(&entity) {
-            Some(Some(type_id)) => self.plan.convert_call(*type_id, kind_of(part), method, args),
+            Some(Some(type_id)) => self.plan.convert_call(*type_id, kind, method, args),
             Some(None) => Ok((method, args.to_vec())),
             None => {
-                let converted = self.plan.convert_call_of_any(kind_of(part), method, args);
+                let converted = self.plan.convert_call_of_any(kind, method, args);
                 converted.ok_or_else(|| MigrationError::UnknownReceiver {
                     to: to.to_string(),
                     method,

@@ -304,6 +304,9 @@ impl BaseRole {
                 Ok(())
             }
             Request::Teleport { .. } => Err(Denied::CellOnly { what: "teleport" }),
+            Request::InvokeFor { .. } => Err(Denied::CellOnly {
+                what: "call the client of another entity",
+            }),
         }
     }
 

@@ -211,6 +211,7 @@ impl Game {
                 Self::add(context, "hp", 1);
                 Self::add(context, "threat", 2);
                 Self::tell(context, Audience::All, "onMark", id);
+                beasts::hear(context);
                 if let Some(sight) = self.squints {
                     squint(context, sight, id);
                 }

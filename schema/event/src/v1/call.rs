@@ -156,6 +156,14 @@ pub enum Call {
         to: EntityId,
         update: LedgerUpdate,
     },
+    /// From a cell part to another one, which the sender's client sees: call a client method of the receiver on that
+    /// client alone.
+    InvokeFor {
+        /// Index among the receiver's client methods.
+        method: MemberId,
+        /// Checked against the method by the receiver.
+        args: Vec<Value>,
+    },
     /// To a base owner: create a base part there. Answered with [`Call::Created`].
     CreateBase(Box<RequestedBase>),
     /// The answer to [`Call::CreateBase`], to the owner that called.
@@ -230,7 +238,7 @@ impl Call {
                 put_number(out, to.0);
                 update.write(out);
             }
-            Call::CreateBase(_) | Call::Created { .. } => self.write_request(out),
+            Call::CreateBase(_) | Call::Created { .. } | Call::InvokeFor { .. } => self.write_request(out),
         }
     }
 
@@ -246,6 +254,11 @@ impl Call {
                 put_number(out, by.0);
                 put_number(out, of.0);
                 put_created(out, created);
+            }
+            Call::InvokeFor { method, args } => {
+                out.push(18);
+                put_number(out, u64::from(method.0));
+                put_values(out, args);
             }
             _ => unreachable!("invariant: the call is a request, or its answer"),
         }
@@ -298,6 +311,10 @@ impl Call {
                 by: EntityId(reader.number("entity")?),
                 of: CallNumber(reader.ordinal("wait")?),
                 created: take_created(reader)?,
+            },
+            18 => Call::InvokeFor {
+                method: MemberId(reader.narrow("method")?),
+                args: take_values(reader)?,
             },
             _ => return Err(wrong),
         })

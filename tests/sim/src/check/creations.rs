@@ -50,3 +50,19 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     }
     wrong
 }
+
+/// Number of entities that were created on request.
+#[must_use]
+pub fn count(archive: &Archive) -> usize {
+    let events = archive.logs.values().flatten().flat_map(|batch| &batch.events);
+    let is_answer = |body: &Body| {
+        matches!(
+            body,
+            Body::Called {
+                call: Call::Created { created: Ok(_), .. },
+                ..
+            }
+        )
+    };
+    events.filter(|event| is_answer(&event.body)).count()
+}

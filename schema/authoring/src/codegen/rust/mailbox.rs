@@ -207,16 +207,26 @@ pub(super) fn clients(text: &mut Text, named: &Named<'_>) {
     text.doc(&format!("Clients that see a `{}`.", named.entity_type.name));
     text.open("pub struct Clients<'e, 'd> {");
     text.line("context: &'e mut Context<'d>,");
-    text.line("audience: Audience,");
+    text.line("to: node::Recipients,");
     text.close("}");
     text.gap();
     text.open("impl<'e, 'd> Clients<'e, 'd> {");
     text.doc("These of them.");
     let parameters = ["context: &'e mut Context<'d>".into(), "audience: Audience".into()];
     text.function("pub fn new", &parameters, "Self", '{');
-    text.line("Self { context, audience }");
+    text.line("let to = node::Recipients::Audience(audience);");
+    text.line("Self { context, to }");
     text.close("}");
-    let mut scope = Scope::with(&["new"]);
+    if named.entity_type.parts.cell {
+        text.gap();
+        text.doc("The own client of the calling part alone, for an entity that it has in view.");
+        let parameters = ["context: &'e mut Context<'d>".into(), "entity: EntityId".into()];
+        text.function("pub fn in_view", &parameters, "Self", '{');
+        text.line("let to = node::Recipients::InView(entity);");
+        text.line("Self { context, to }");
+        text.close("}");
+    }
+    let mut scope = Scope::with(&["in_view", "new"]);
     for method in &named.entity_type.client_methods {
         let arguments = parameters_of(named, method);
         let mut parameters = vec!["&mut self".to_owned()];
@@ -227,10 +237,7 @@ pub(super) fn clients(text: &mut Text, named: &Named<'_>) {
         let name = scope.snake(&method.name);
         text.function(&format!("pub fn {name}"), &parameters, "Result<(), Denied>", '{');
         write_args(text, &arguments);
-        text.chain(
-            "self.context",
-            &format!(".invoke(self.audience, {:?}, args)", method.name),
-        );
+        text.line(&format!("self.to.invoke(self.context, {:?}, args)", method.name));
         text.close("}");
     }
     text.close("}");
