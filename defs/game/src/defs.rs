@@ -1055,7 +1055,7 @@ pub mod account {
     use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{ArrayEdit, Failure, Occasion, Spot};
+    use annals_node::typed::{ArrayEdit, Failure, Occasion, Spot, Wait};
     use annals_node::{Answer, Caller, Context, Denied, Request};
 
     /// Its number among the entity types.
@@ -1401,6 +1401,27 @@ pub mod account {
             Ok(Self(made))
         }
 
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Account", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Account", properties)
+        }
+
         /// `createAvatar`: base method 0, client number 0; the own client may call it.
         pub fn create_avatar(
             self,
@@ -1440,25 +1461,26 @@ pub mod account {
     /// Clients that see a `Account`.
     pub struct Clients<'e, 'd> {
         context: &'e mut Context<'d>,
-        audience: Audience,
+        to: node::Recipients,
     }
 
     impl<'e, 'd> Clients<'e, 'd> {
         /// These of them.
         pub fn new(context: &'e mut Context<'d>, audience: Audience) -> Self {
-            Self { context, audience }
+            let to = node::Recipients::Audience(audience);
+            Self { context, to }
         }
 
         /// `onAvatars`: client method 0, client number 0.
         pub fn on_avatars(&mut self, names: Vec<String>) -> Result<(), Denied> {
             let args = vec![names.into_value()];
-            self.context.invoke(self.audience, "onAvatars", args)
+            self.to.invoke(self.context, "onAvatars", args)
         }
 
         /// `onRefused`: client method 1, client number 1.
         pub fn on_refused(&mut self, reason: String) -> Result<(), Denied> {
             let args = vec![reason.into_value()];
-            self.context.invoke(self.audience, "onRefused", args)
+            self.to.invoke(self.context, "onRefused", args)
         }
     }
 }
@@ -1472,7 +1494,9 @@ pub mod avatar {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+    use annals_ids::{
+        Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
+    };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
@@ -2076,6 +2100,27 @@ pub mod avatar {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Avatar", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Avatar", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Avatar", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.
@@ -3080,61 +3125,68 @@ pub mod avatar {
     /// Clients that see a `Avatar`.
     pub struct Clients<'e, 'd> {
         context: &'e mut Context<'d>,
-        audience: Audience,
+        to: node::Recipients,
     }
 
     impl<'e, 'd> Clients<'e, 'd> {
         /// These of them.
         pub fn new(context: &'e mut Context<'d>, audience: Audience) -> Self {
-            Self { context, audience }
+            let to = node::Recipients::Audience(audience);
+            Self { context, to }
+        }
+
+        /// The own client of the calling part alone, for an entity that it has in view.
+        pub fn in_view(context: &'e mut Context<'d>, entity: EntityId) -> Self {
+            let to = node::Recipients::InView(entity);
+            Self { context, to }
         }
 
         /// `onDamage`: client method 0, client number 3; within 60 m.
         pub fn on_damage(&mut self, damage: i32, from: u64) -> Result<(), Denied> {
             let args = vec![damage.into_value(), from.into_value()];
-            self.context.invoke(self.audience, "onDamage", args)
+            self.to.invoke(self.context, "onDamage", args)
         }
 
         /// `onSay`: client method 1, client number 4; within 100 m.
         pub fn on_say(&mut self, text: String) -> Result<(), Denied> {
             let args = vec![text.into_value()];
-            self.context.invoke(self.audience, "onSay", args)
+            self.to.invoke(self.context, "onSay", args)
         }
 
         /// `onHoldings`: client method 2, client number 5.
         pub fn on_holdings(&mut self, holdings: Holdings) -> Result<(), Denied> {
             let args = vec![holdings.into_value()];
-            self.context.invoke(self.audience, "onHoldings", args)
+            self.to.invoke(self.context, "onHoldings", args)
         }
 
         /// `onTrade`: client method 3, client number 6.
         pub fn on_trade(&mut self, table: Table) -> Result<(), Denied> {
             let args = vec![table.into_value()];
-            self.context.invoke(self.audience, "onTrade", args)
+            self.to.invoke(self.context, "onTrade", args)
         }
 
         /// `onOutcome`: client method 4, client number 7.
         pub fn on_outcome(&mut self, what: u8, done: u8, said: String) -> Result<(), Denied> {
             let args = vec![what.into_value(), done.into_value(), said.into_value()];
-            self.context.invoke(self.audience, "onOutcome", args)
+            self.to.invoke(self.context, "onOutcome", args)
         }
 
         /// `onEmote`: client method 5, client number 0; within 30 m; latest only.
         pub fn on_emote(&mut self, emote: u8) -> Result<(), Denied> {
             let args = vec![emote.into_value()];
-            self.context.invoke(self.audience, "onEmote", args)
+            self.to.invoke(self.context, "onEmote", args)
         }
 
         /// `onWave`: client method 6, client number 2; within 30 m.
         pub fn on_wave(&mut self, from: u64) -> Result<(), Denied> {
             let args = vec![from.into_value()];
-            self.context.invoke(self.audience, "onWave", args)
+            self.to.invoke(self.context, "onWave", args)
         }
 
         /// `onPong`: client method 7, client number 1.
         pub fn on_pong(&mut self, number: u32) -> Result<(), Denied> {
             let args = vec![number.into_value()];
-            self.context.invoke(self.audience, "onPong", args)
+            self.to.invoke(self.context, "onPong", args)
         }
     }
 }
@@ -3146,7 +3198,9 @@ pub mod monster {
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+    use annals_ids::{
+        Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
+    };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{ArrayEdit, Failure, Occasion, Reply, Returned, Spot, Wait};
@@ -3376,6 +3430,27 @@ pub mod monster {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Monster", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Monster", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Monster", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.
@@ -3979,25 +4054,32 @@ pub mod monster {
     /// Clients that see a `Monster`.
     pub struct Clients<'e, 'd> {
         context: &'e mut Context<'d>,
-        audience: Audience,
+        to: node::Recipients,
     }
 
     impl<'e, 'd> Clients<'e, 'd> {
         /// These of them.
         pub fn new(context: &'e mut Context<'d>, audience: Audience) -> Self {
-            Self { context, audience }
+            let to = node::Recipients::Audience(audience);
+            Self { context, to }
+        }
+
+        /// The own client of the calling part alone, for an entity that it has in view.
+        pub fn in_view(context: &'e mut Context<'d>, entity: EntityId) -> Self {
+            let to = node::Recipients::InView(entity);
+            Self { context, to }
         }
 
         /// `onDamage`: client method 0, client number 1; within 60 m.
         pub fn on_damage(&mut self, damage: i32, from: u64) -> Result<(), Denied> {
             let args = vec![damage.into_value(), from.into_value()];
-            self.context.invoke(self.audience, "onDamage", args)
+            self.to.invoke(self.context, "onDamage", args)
         }
 
         /// `onGrowl`: client method 1, client number 0; within 50 m.
         pub fn on_growl(&mut self) -> Result<(), Denied> {
             let args = Vec::new();
-            self.context.invoke(self.audience, "onGrowl", args)
+            self.to.invoke(self.context, "onGrowl", args)
         }
     }
 }
@@ -4011,7 +4093,7 @@ pub mod chest {
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{Failure, Occasion};
+    use annals_node::typed::{Failure, Occasion, Wait};
     use annals_node::{
         Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
@@ -4209,6 +4291,27 @@ pub mod chest {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Chest", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Chest", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Chest", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.
@@ -4509,7 +4612,7 @@ pub mod space {
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{Failure, Occasion};
+    use annals_node::typed::{Failure, Occasion, Wait};
     use annals_node::{
         Answer, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed,
     };
@@ -4748,6 +4851,27 @@ pub mod space {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Space", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "Space", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "Space", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.
@@ -5042,7 +5166,7 @@ pub mod spawn_point {
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
-    use annals_node::typed::{Failure, Occasion};
+    use annals_node::typed::{Failure, Occasion, Wait};
     use annals_node::{Answer, Caller, Context, ControllerSignal, Denied, Request, TeleportFailed};
 
     /// Its number among the entity types.
@@ -5238,6 +5362,27 @@ pub mod spawn_point {
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("SpawnPoint", new.into_properties())?;
             Ok(Self(made))
+        }
+
+        /// Makes an entity on the owner that the director names; `learned` gets its mailbox.
+        pub fn create_anywhere(
+            context: &mut Context<'_>,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_anywhere(context, "SpawnPoint", properties)
+        }
+
+        /// Makes an entity on the home of another one; `learned` gets its mailbox.
+        pub fn create_beside(
+            context: &mut Context<'_>,
+            other: Mailbox,
+            new: NewBase,
+            wait: Wait,
+        ) -> Result<(), Denied> {
+            let properties = new.into_properties();
+            wait.create_beside(context, other, "SpawnPoint", properties)
         }
 
         /// Asks for the entity's cell part, once this call is over.

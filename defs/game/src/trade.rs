@@ -195,7 +195,8 @@ fn wish_of(order: &Order) -> Option<u8> {
         | Order::Post { .. }
         | Order::Void { .. }
         | Order::Grant { .. }
-        | Order::Take { .. } => return None,
+        | Order::Take { .. }
+        | Order::Delete => return None,
     })
 }
 

@@ -19,7 +19,7 @@ pub use v1 as latest;
 pub use v1::{
     adoption::Adoption,
     batch::{Batch, Consumed, FrozenBatch, Gathering, HEADER_BYTES, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},
-    call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place},
+    call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place, RequestedBase},
     controller::{
         CONTROLLERS, Class, Controller, ControllerEvent, Controllers, Ending, Facing, Gait, Height, PATH_LIMIT, Rounds,
         Seat, TRAP_LIMIT, Task,

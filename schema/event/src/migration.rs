@@ -14,7 +14,7 @@ use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 use crate::{
     latest::{
         batch::Header,
-        call::{Call, CallError, CellCreation, Outcome},
+        call::{Call, CallError, CellCreation, Outcome, RequestedBase},
         event::Subject,
         image::{BaseImage, Image, Links, PartImage, Sent},
     },
@@ -142,18 +142,35 @@ impl Migration {
                 args,
                 wants_reply,
             } => {
-                let (method, args) = self.method(to, *method, args)?;
+                let (method, args) = self.method(to, None, (*method, args))?;
                 Call::Method {
                     method,
                     args,
                     wants_reply: *wants_reply,
                 }
             }
+            Call::InvokeFor { method, args } => {
+                let (method, args) = self.method(to, Some(MethodKind::Client), (*method, args))?;
+                Call::InvokeFor { method, args }
+            }
             Call::Reply { of, outcome } => Call::Reply {
                 of: *of,
                 outcome: self.answer(outcome, end),
             },
             Call::CreateCell(creation) => Call::CreateCell(Box::new(self.creation(creation)?)),
+            Call::CreateBase(wanted) => Call::CreateBase(Box::new(self.requested(wanted)?)),
+            Call::Created {
+                by,
+                of,
+                created: Ok((entity, type_id)),
+            } => {
+                let (type_id, _) = self.plan.convert_given(*type_id, Part::Base, &BTreeMap::new())?;
+                Call::Created {
+                    by: *by,
+                    of: *of,
+                    created: Ok((*entity, type_id)),
+                }
+            }
             Call::Onload { entity, image } => Call::Onload {
                 entity: *entity,
                 image: Box::new(self.image(image)?),
@@ -166,20 +183,28 @@ impl Migration {
             | Call::Witness(_)
             | Call::Arrived { .. }
             | Call::Refused { .. }
+            | Call::Created { .. }
             | Call::Ledger { .. } => call.clone(),
         })
     }
 
-    /// Converts a method call. A call to an entity that no longer exists is left as it is: it is never taken.
-    fn method(&self, to: Address, method: MemberId, args: &[Value]) -> Result<(MemberId, Vec<Value>), MigrationError> {
+    /// Converts a call of a method of this kind, or else of the called part. A call to an entity that no longer exists is
+    /// left as it is: it is never taken.
+    fn method(
+        &self,
+        to: Address,
+        kind: Option<MethodKind>,
+        (method, args): (MemberId, &[Value]),
+    ) -> Result<(MemberId, Vec<Value>), MigrationError> {
         let Some((entity, part)) = to.entity() else {
             return Ok((method, args.to_vec()));
         };
+        let kind = kind.unwrap_or(kind_of(part));
         match self.receivers.get(&entity) {
-            Some(Some(type_id)) => self.plan.convert_call(*type_id, kind_of(part), method, args),
+            Some(Some(type_id)) => self.plan.convert_call(*type_id, kind, method, args),
             Some(None) => Ok((method, args.to_vec())),
             None => {
-                let converted = self.plan.convert_call_of_any(kind_of(part), method, args);
+                let converted = self.plan.convert_call_of_any(kind, method, args);
                 converted.ok_or_else(|| MigrationError::UnknownReceiver {
                     to: to.to_string(),
                     method,
@@ -197,6 +222,16 @@ impl Migration {
         let converted = kind.and_then(|kind| self.plan.convert_answer(of, kind, values));
         converted.ok_or_else(|| {
             CallError::Internal("the reply was written under definitions that the realm has dropped".to_owned())
+        })
+    }
+
+    fn requested(&self, wanted: &RequestedBase) -> Result<RequestedBase, MigrationError> {
+        let given = wanted.properties.iter().cloned().collect();
+        let (type_id, given) = self.plan.convert_given(wanted.type_id, Part::Base, &given)?;
+        Ok(RequestedBase {
+            type_id,
+            properties: given.into_iter().collect(),
+            ..wanted.clone()
         })
     }
 

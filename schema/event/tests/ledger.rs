@@ -82,7 +82,7 @@ impl Dice {
         let assets = self.assets();
         let reason = ["", "quest", "äöü"][self.roll(3) as usize].to_owned();
         let expires = WallTime(self.number());
-        match self.roll(13) {
+        match self.roll(14) {
             10 => Order::Grant {
                 slot,
                 goods: Goods {
@@ -97,6 +97,7 @@ impl Dice {
                 assets,
                 warrant: self.warrant(),
             },
+            12 => Order::Delete,
             0 => Order::Mint {
                 slot,
                 goods: Goods {
@@ -343,7 +344,7 @@ fn every_valid_order_round_trips() {
             Order::Grant { warrant, .. } | Order::Take { warrant, .. } => {
                 warrant.action = ActionId(u128::from(extreme()) << 64 | u128::from(extreme()));
             }
-            Order::Mint { .. } | Order::Burn { .. } | Order::Move { .. } => {}
+            Order::Mint { .. } | Order::Burn { .. } | Order::Move { .. } | Order::Delete => {}
         }
         if order.check().is_ok() {
             passed += 1;

@@ -48,6 +48,7 @@ impl Terms<'_> {
                 format!("{what} by an operator: {}", text(&warrant.reason))
             }
             Order::Take { warrant, .. } => format!("taken by an operator: {}", text(&warrant.reason)),
+            Order::Delete => "deleted from the database".to_owned(),
         }
     }
 
@@ -102,6 +103,7 @@ impl Terms<'_> {
                     words::warrant(warrant)
                 )
             }
+            Order::Delete => "delete the entity from the database".to_owned(),
         }
     }
 

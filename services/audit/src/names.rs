@@ -136,9 +136,12 @@ impl Words<'_> {
             Body::Invoked { method, args, audience } => {
                 let found = entity_type.and_then(|found| found.client_methods.get(usize::from(method.0)));
                 let audience = match audience {
-                    Audience::Own => "its own client",
-                    Audience::Others => "the other clients",
-                    Audience::All => "all clients",
+                    Audience::Own => "its own client".to_owned(),
+                    Audience::Others => "the other clients".to_owned(),
+                    Audience::All => "all clients".to_owned(),
+                    Audience::Of(viewer) => {
+                        format!("the client of {}", self.subject(Subject::Entity(*viewer, Part::Cell)))
+                    }
                 };
                 format!("{} on {audience}", invocation(found, *method, args))
             }
@@ -265,6 +268,23 @@ impl Words<'_> {
                 self.subject(Subject::Entity(*to, Part::Base)),
                 ledger::update(update, self.terms())
             ),
+            Call::InvokeFor { method, args } => {
+                let entity_type = to.entity().and_then(|(entity, _)| self.entity_type(entity));
+                let found = entity_type.and_then(|found| found.client_methods.get(usize::from(method.0)));
+                format!("{} on the caller's client", invocation(found, *method, args))
+            }
+            Call::CreateBase(wanted) => format!(
+                "create an entity of type {} for {}",
+                wanted.type_id,
+                self.subject(Subject::Entity(wanted.by, Part::Base))
+            ),
+            Call::Created { by, created, .. } => {
+                let by = self.subject(Subject::Entity(*by, Part::Base));
+                match created {
+                    Ok((entity, _)) => format!("entity {entity} is created for {by}"),
+                    Err(why) => format!("no entity is created for {by}: {why}"),
+                }
+            }
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
         }
     }

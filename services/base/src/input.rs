@@ -4,10 +4,10 @@ use std::{net::SocketAddr, time::Duration};
 
 use annals_def::Value;
 use annals_event::{Trace, ledger::Order};
-use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, MemberId, TypeId};
+use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, MemberId, OwnerId, TypeId};
 use annals_node::{
     ConnectionId,
-    inquiry::{Learned, NotLearned},
+    inquiry::{Learned, NewBase, NotLearned},
 };
 use annals_personal::PersonalKey;
 use annals_wire::{
@@ -48,6 +48,16 @@ pub enum BaseInput {
         number: CallNumber,
         /// The answer.
         outcome: Result<Learned, NotLearned>,
+    },
+    /// The director's answer to [`annals_node::inquiry::Inquiry::Place`].
+    Place {
+        /// The entity that asked.
+        entity: EntityId,
+        /// Number of its wait.
+        number: CallNumber,
+        /// The owner on which to create the entity.
+        on: OwnerId,
+        new: NewBase,
     },
     /// A connection's first frame.
     Hello {

@@ -36,12 +36,18 @@ impl BaseRole {
         }
         match update {
             LedgerUpdate::Statement(_) => {
-                cx.run(entity, &Nowhere, |behaviour, context| behaviour.holdings_known(context))
+                cx.run(entity, &Nowhere, |behaviour, context| behaviour.holdings_known(context));
             }
-            LedgerUpdate::Booking(booking) => cx.run(entity, &Nowhere, |behaviour, context| {
-                behaviour.booked(context, &booking, answered.as_ref());
-            }),
-        };
+            LedgerUpdate::Booking(booking) => {
+                cx.run(entity, &Nowhere, |behaviour, context| {
+                    behaviour.booked(context, &booking, answered.as_ref());
+                });
+                // Its row is gone, in the transaction that executed the order.
+                if (answered, booking.outcome) == (Some(Order::Delete), Outcome::Posted) {
+                    self.destroy(cx, entity);
+                }
+            }
+        }
     }
 }
 

@@ -158,6 +158,12 @@ impl Role for BaseRole {
                 number,
                 outcome,
             } => cx.inform(entity, number, &outcome),
+            BaseInput::Place {
+                entity,
+                number,
+                on,
+                new,
+            } => cx.request_base((entity, number), on, new),
             BaseInput::Hello {
                 connection,
                 from,
@@ -178,6 +184,8 @@ impl Role for BaseRole {
         match (call, caller.link.from) {
             (Call::Placed(at), Address::Cell(entity)) => self.placed(cx, entity, at, caller.home),
             (Call::Ledger { to, update }, Address::Owner(_)) => self.booked(cx, to, update),
+            (Call::CreateBase(wanted), Address::Owner(_)) => cx.create_requested(caller, *wanted),
+            (Call::Created { by, of, created }, Address::Owner(_)) => cx.take_created(caller, (by, of), created),
             _ => {}
         }
     }
@@ -296,6 +304,9 @@ impl BaseRole {
                 Ok(())
             }
             Request::Teleport { .. } => Err(Denied::CellOnly { what: "teleport" }),
+            Request::InvokeFor { .. } => Err(Denied::CellOnly {
+                what: "call the client of another entity",
+            }),
         }
     }
 

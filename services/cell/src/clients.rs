@@ -81,6 +81,12 @@ impl Clients {
         self.witnesses.contains_key(&entity)
     }
 
+    /// Whether the client of an entity has another one in view.
+    pub(crate) fn sees(&self, viewer: EntityId, entity: EntityId) -> bool {
+        let witness = self.witnesses.get(&viewer);
+        witness.is_some_and(|witness| witness.shows(entity))
+    }
+
     /// The witness of an entity, if its client is this one.
     pub(crate) fn witness(&mut self, entity: EntityId, client: ClientLink) -> Option<&mut Witness> {
         let witness = self.witnesses.get_mut(&entity);

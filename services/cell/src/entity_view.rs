@@ -66,6 +66,17 @@ pub(crate) struct Own {
     pub(crate) position: Option<Position>,
 }
 
+impl Own {
+    /// The relation of the client to an entity.
+    fn viewer_of(&self, entity: EntityId) -> Viewer {
+        if entity == self.entity {
+            Viewer::Own
+        } else {
+            Viewer::Others
+        }
+    }
+}
+
 /// What a client is sent at one tick.
 #[derive(Debug, Default)]
 pub(crate) struct Updates {
@@ -90,17 +101,14 @@ pub(crate) fn show(
     (entity, state): (EntityId, &KnownEntity<'_>),
     updates: &mut Updates,
 ) {
-    let viewer = if entity == own.entity {
-        Viewer::Own
-    } else {
-        Viewer::Others
-    };
+    let viewer = own.viewer_of(entity);
     let Some(showing) = Showing::new(knowledge.cx.schema(), entity, state.entity_type.id, viewer) else {
         return;
     };
     let (beat, place) = (knowledge.known.sampling.beat(), state.whereabouts.place);
     let away = distance(own.position, place.position);
-    let showing = showing.from_afar(away).counted_by(knowledge.cx.tally());
+    let showing = showing.seen_by(own.entity).from_afar(away);
+    let showing = showing.counted_by(knowledge.cx.tally());
     let levels = match viewer {
         Viewer::Own => &[][..],
         Viewer::Others => &state.entity_type.lod_levels,

@@ -36,6 +36,8 @@ pub struct Counters {
     pub returned: u64,
     /// Requests of behaviour or of the operator that could not be fulfilled, and cell parts that could not be created.
     pub denied: u64,
+    /// Calls of client methods for one client that were dropped because it did not see the entity.
+    pub not_in_view: u64,
     /// Rejected movements of clients: too fast, not allowed by the game, or from before the entity was placed
     /// elsewhere.
     pub rejected_movements: u64,

@@ -11,6 +11,7 @@
 mod budget;
 mod clients;
 mod controllers;
+mod directed;
 mod entity_view;
 mod existence;
 mod ghost_receiver;

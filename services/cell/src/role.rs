@@ -185,9 +185,18 @@ impl Role for CellRole {
             (Address::Owner(_), Call::Arrived { of }) => self.arrived(cx, caller, of),
             (Address::Owner(_), Call::Refused { of, reason }) => self.refused(cx, caller, of, reason),
             (Address::Owner(_), Call::OpenSpace(space)) => self.open_space(cx, space),
+            (Address::Owner(_), Call::CreateBase(wanted)) => {
+                let why = format!("owner {} is a cell, and has no base parts", cx.owner());
+                cx.answer_creation(caller, (wanted.by, wanted.of), Err(why));
+            }
             (Address::Owner(_), Call::Placed(at)) => self.placed(cx, caller, at),
             // From its own base part, or from any cell part whose behaviour requests it.
             (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(cx, entity),
+            (Address::Cell(entity), Call::InvokeFor { method, args }) => {
+                if let Address::Cell(viewer) = from {
+                    self.invoked_for(cx, viewer, entity, (method, args));
+                }
+            }
             (Address::Cell(entity), Call::Witness(client)) if from == Address::Base(entity) => {
                 self.attach(cx, entity, client);
             }
@@ -202,6 +211,15 @@ impl Role for CellRole {
                 Ok(())
             }
             Request::Teleport { entity, place } => self.teleport(cx, *entity, *place),
+            Request::InvokeFor {
+                viewer,
+                entity,
+                method,
+                args,
+            } => {
+                self.invoke_for(cx, *viewer, *entity, (method, args));
+                Ok(())
+            }
             Request::OpenSpace { entity, place } => spaces::ask_to_open(cx, &self.known.territory, *entity, place),
             Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
                 Err(Denied::BaseOnly { what: "request it" })

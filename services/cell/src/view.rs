@@ -137,6 +137,12 @@ impl View {
         self.frames.view()
     }
 
+    /// Whether the client has been sent another entity than its own, which has not left since.
+    pub(crate) fn shows(&self, entity: EntityId) -> bool {
+        let at = self.entity_views.binary_search_by_key(&entity, |found| found.entity);
+        at.is_ok_and(|at| self.entity_views[at].client_state.is_some())
+    }
+
     /// An entity that the client has and that was unknown here at the last tick, while it may still arrive.
     pub(crate) fn unknown_here(&self) -> Option<EntityId> {
         self.warmup?.unknown_here

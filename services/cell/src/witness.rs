@@ -93,6 +93,11 @@ impl Witness {
         self.client
     }
 
+    /// Whether the client has an entity in view.
+    pub(crate) fn shows(&self, entity: EntityId) -> bool {
+        self.view.as_ref().is_some_and(|view| view.shows(entity))
+    }
+
     /// Sets the client's budget.
     pub(crate) fn limit(&mut self, budget: Budget) {
         self.budget = budget;

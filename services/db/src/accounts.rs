@@ -11,7 +11,7 @@ use annals_store::{
 };
 
 use crate::{
-    ledger::read_life,
+    ledger::{is_deleted, read_life},
     migrations::{Migrations, read_records},
     stored::{self, StoredEntity},
 };
@@ -47,27 +47,31 @@ pub async fn name_key(store: &Store, fresh: [u8; 32]) -> Result<[u8; 32], StoreE
     store.run_repeatable(work).await.map(|(name_key, _)| name_key)
 }
 
-/// Finds the account with this hashed name.
+/// Finds the account with this hashed name. An account whose entity was deleted is not found: its name is free.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub async fn find(store: &Store, hashed_name: &[u8]) -> Result<Option<Account>, StoreError> {
-    let key = database::account_key(hashed_name);
-    store
-        .read(|transaction| {
-            let key = key.clone();
-            async move {
-                transaction
-                    .get(&key)
-                    .await?
-                    .map(|value| Account::decode(&value))
-                    .transpose()
-            }
-        })
-        .await
+    let read = |transaction: Transaction| async move {
+        let account = read_account(&transaction, hashed_name).await?;
+        without_deleted(&transaction, account).await
+    };
+    store.read(read).await
 }
 
-/// Finds the account that logs in by this name.
+async fn read_account(transaction: &Transaction, hashed_name: &[u8]) -> Result<Option<Account>, StoreError> {
+    let value = transaction.get(&database::account_key(hashed_name)).await?;
+    value.map(|value| Account::decode(&value)).transpose()
+}
+
+async fn without_deleted(transaction: &Transaction, account: Option<Account>) -> Result<Option<Account>, StoreError> {
+    match account {
+        Some(account) if is_deleted(transaction, account.database).await? => Ok(None),
+        account => Ok(account),
+    }
+}
+
+/// Finds the account that logs in by this name, or did so before its entity was deleted.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -78,7 +82,11 @@ pub async fn named(store: &Store, name: &str) -> Result<Option<Account>, StoreEr
     };
     let name_key: Option<[u8; 32]> = store.read::<_, StoreError, _, _>(read).await?;
     match name_key {
-        Some(name_key) => find(store, &database::hashed_name(&name_key, name)).await,
+        Some(name_key) => {
+            let hashed_name = &database::hashed_name(&name_key, name);
+            let read = |transaction: Transaction| async move { read_account(&transaction, hashed_name).await };
+            store.read(read).await
+        }
         None => Ok(None),
     }
 }
@@ -102,8 +110,9 @@ pub async fn create(
     let work = |transaction: Transaction| {
         let key = key.clone();
         async move {
-            if let Some(value) = transaction.get(&key).await? {
-                return Account::decode(&value);
+            let account = read_account(&transaction, hashed_name).await?;
+            if let Some(account) = without_deleted(&transaction, account).await? {
+                return Ok(account);
             }
             let database = DatabaseId(take(&transaction, Counter::Entities).await?);
             let account = Account {
@@ -118,17 +127,25 @@ pub async fn create(
     store.run_repeatable(work).await.map(|(account, _)| account)
 }
 
-/// Checks a stored entity out to `preferred`. If it is checked out already, returns the existing check-out.
+/// Checks a stored entity out to `preferred`. If it is checked out already, returns the existing check-out. `None` if
+/// it was deleted.
 ///
 /// # Errors
 /// When the store cannot be used.
-pub async fn check_out(store: &Store, database: DatabaseId, preferred: OwnerId) -> Result<Checkout, StoreError> {
+pub async fn check_out(
+    store: &Store,
+    database: DatabaseId,
+    preferred: OwnerId,
+) -> Result<Option<Checkout>, StoreError> {
     let key = database::checkout_key(database);
     let work = |transaction: Transaction| {
         let key = key.clone();
         async move {
             if let Some(value) = transaction.get(&key).await? {
-                return Checkout::decode(&value);
+                return Checkout::decode(&value).map(Some);
+            }
+            if is_deleted(&transaction, database).await? {
+                return Ok(None);
             }
             let number = take(&transaction, Counter::Checkouts).await?;
             let checkout = Checkout {
@@ -136,7 +153,7 @@ pub async fn check_out(store: &Store, database: DatabaseId, preferred: OwnerId) 
                 number,
             };
             transaction.set(&key, &checkout.encode())?;
-            Ok(checkout)
+            Ok(Some(checkout))
         }
     };
     store.run_repeatable(work).await.map(|(checkout, _)| checkout)

@@ -25,6 +25,7 @@ pub use books::{Books, Breach, Halt, HolderRow, Item, Life, Nature, Once, Open, 
 pub use order::read_changes;
 pub use outbox::Outbox;
 pub use pages::{read_entries, read_notices};
+pub(crate) use rows::is_deleted;
 pub use rows::{read_action, read_item, read_life};
 pub use rules::Ask;
 pub use trace::{Lot, Lots, Origin, trace_account};

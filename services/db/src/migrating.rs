@@ -447,7 +447,7 @@ pub(crate) fn receivers(states: &[OwnerState]) -> Receivers {
     let called: BTreeSet<EntityId> = states
         .iter()
         .flat_map(calls_of)
-        .filter(|(_, call)| matches!(call, Call::Method { .. }))
+        .filter(|(_, call)| matches!(call, Call::Method { .. } | Call::InvokeFor { .. }))
         .filter_map(|(to, _)| Some(to.entity()?.0))
         .collect();
     let mut found: Receivers = called.into_iter().map(|entity| (entity, None)).collect();

@@ -228,6 +228,24 @@ pub(crate) async fn write(
     Ok(Written { bytes, taken })
 }
 
+/// Deletes a stored entity and its index entries; `before` is its present row, and the definitions under which it was
+/// written.
+///
+/// # Errors
+/// As the transaction's reads and writes.
+pub(crate) async fn delete(
+    transaction: &Transaction,
+    id: DatabaseId,
+    (schema, before): (&Schema, &StoredEntity),
+) -> Result<(), StoreError> {
+    for place in index::places(schema, id, before) {
+        if !place.unique || index::holder(transaction, &place.key).await? == Some(id) {
+            transaction.clear(&place.key)?;
+        }
+    }
+    transaction.clear_range(&KeyRange::prefix(&database::entity_key(id)))
+}
+
 fn take_name(reader: &mut Reader<'_>) -> Result<String, Malformed> {
     let wrong = reader.malformed("name");
     std::str::from_utf8(reader.bytes("name")?)

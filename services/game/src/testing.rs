@@ -22,6 +22,7 @@ use annals_ids::{
 };
 use annals_node::{
     Beginning, Behaviour, ConnectionId, Input, NotOpened, Output, Owner, Role,
+    inquiry::Inquiry,
     outbound::{OutboundAnswer, OutboundCall, answered},
     time::{Mono, Now},
     writer::{self, Action, Chain, Durability},
@@ -544,6 +545,20 @@ impl TestRealm {
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Outbound(call) => self.outbound.push(call),
+                Output::Inquire {
+                    entity,
+                    number,
+                    inquiry: Inquiry::Place(new),
+                } => {
+                    // There is no other base.
+                    let on = BASE;
+                    self.give_base(BaseInput::Place {
+                        entity,
+                        number,
+                        on,
+                        new,
+                    });
+                }
                 Output::Begun { .. } | Output::Ordered { .. } | Output::Inquire { .. } => {
                     panic!("this game does not query the database")
                 }

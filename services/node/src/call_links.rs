@@ -218,7 +218,8 @@ impl OwnerContext {
     }
 
     /// Whether no call from one address to another is unconfirmed, so that a further one can bypass the link.
-    pub(crate) fn is_settled(&self, from: Address, to: Address) -> bool {
+    #[must_use]
+    pub fn is_settled(&self, from: Address, to: Address) -> bool {
         let sent = self.state().links(from).and_then(|links| links.sent.get(&to));
         sent.is_none_or(|sent| sent.unconfirmed.is_empty())
     }

@@ -3,6 +3,7 @@
 mod controllers;
 mod creation;
 mod denied;
+mod elsewhere;
 mod inquiries;
 mod ledger;
 mod movement_control;

@@ -1,11 +1,11 @@
-//! Database queries of behaviour, and their results.
+//! Database queries of behaviour, and their results; also requests for entities on other owners.
 //!
 //! A query is a wait in the entity's state, like the wait for a reply, so that each ends once: with an answer, or
 //! without one at its deadline. The query itself is not stored: if the process is lost, so is the query, and the
 //! deadline reports that. Retrying is harmless, because queries are idempotent.
 
 use annals_def::Value;
-use annals_ids::{Address, BatchNumber, DatabaseId, Mailbox, OwnerId, TypeId};
+use annals_ids::{Address, BatchNumber, DatabaseId, Mailbox, MemberId, OwnerId, TypeId};
 use thiserror::Error;
 
 /// The address for which an entity waits when it waits for the database. No owner has this number.
@@ -34,6 +34,17 @@ pub enum Inquiry {
     },
     /// Activate a stored entity, here unless it is active elsewhere (`createBaseFromDBID`, `createBaseFromDB`).
     Begin(Wanted),
+    /// Have the director name the base owner on which to create this entity (`createBaseAnywhere`). The answer is not
+    /// for behaviour: the core calls that owner ([`OwnerContext::request_base`](crate::OwnerContext::request_base)).
+    Place(NewBase),
+}
+
+/// An entity with a base part that is to be created on another owner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewBase {
+    pub type_id: TypeId,
+    /// Properties that differ from their defaults.
+    pub properties: Vec<(MemberId, Value)>,
 }
 
 /// Names a stored entity.
@@ -66,6 +77,11 @@ pub enum Learned {
         /// Whether it was active before the request.
         was_active: bool,
     },
+    /// The entity was created, on another owner or on this one.
+    Created {
+        /// Its base part.
+        mailbox: Mailbox,
+    },
 }
 
 /// A stored entity that was found.
@@ -92,12 +108,12 @@ pub enum Life {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotLearned {
     /// No answer in time: retry.
-    #[error("the database did not answer in time; ask again")]
+    #[error("no answer arrived in time; ask again")]
     Late,
     /// There is no such entity.
     #[error("there is no such entity in the database")]
     Absent,
     /// The query cannot be answered.
-    #[error("the database cannot answer: {0}")]
+    #[error("it was refused: {0}")]
     Refused(String),
 }

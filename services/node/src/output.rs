@@ -154,6 +154,16 @@ pub enum Request {
         /// The destination.
         place: Place,
     },
+    /// Call a client method of another entity on the client of this one alone, if that client sees it.
+    InvokeFor {
+        /// The entity whose client is meant.
+        viewer: EntityId,
+        /// The entity on which it is called.
+        entity: EntityId,
+        /// The method's name.
+        method: String,
+        args: Vec<Value>,
+    },
     /// Open a space again, if it is destroyed.
     OpenSpace {
         /// The requesting entity.
@@ -174,6 +184,7 @@ impl Request {
             | Request::GiveClient { from: entity, .. }
             | Request::CloseClient { entity, .. }
             | Request::Teleport { entity, .. }
+            | Request::InvokeFor { viewer: entity, .. }
             | Request::OpenSpace { entity, .. } => *entity,
         }
     }

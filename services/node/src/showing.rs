@@ -40,6 +40,8 @@ pub struct Showing<'a> {
     entity_type: &'a EntityType,
     entity: EntityId,
     viewer: Viewer,
+    /// The entity that the viewing client controls, if it is another one.
+    seen_by: Option<EntityId>,
     /// Distance, metres.
     distance: f32,
     /// Level of detail: members of a finer level are not sent.
@@ -57,10 +59,20 @@ impl<'a> Showing<'a> {
             entity_type: schema.entity_type(type_id)?,
             entity,
             viewer,
+            seen_by: None,
             distance: 0.0,
             level: 0,
             tally: None,
         })
+    }
+
+    /// The same, seen by the client of another entity, which may be shown calls of its own.
+    #[must_use]
+    pub fn seen_by(self, viewer: EntityId) -> Self {
+        Self {
+            seen_by: Some(viewer),
+            ..self
+        }
     }
 
     /// The same, seen from a distance, metres.
@@ -287,11 +299,12 @@ impl<'a> Showing<'a> {
     fn seen_method(&self, method: MemberId, audience: Audience) -> Option<&'a Method> {
         let method = self.entity_type.client_methods.get(usize::from(method.0))?;
         let is_meant = match self.viewer {
-            Viewer::Own => audience != Audience::Others,
-            Viewer::Others => {
-                let is_near = method.detail_distance.is_none_or(|reach| self.distance <= reach);
-                audience != Audience::Own && is_near
-            }
+            Viewer::Own => matches!(audience, Audience::Own | Audience::All),
+            Viewer::Others => match audience {
+                Audience::Own => false,
+                Audience::Others | Audience::All => method.detail_distance.is_none_or(|reach| self.distance <= reach),
+                Audience::Of(viewer) => self.seen_by == Some(viewer),
+            },
         };
         is_meant.then_some(method)
     }

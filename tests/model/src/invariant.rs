@@ -29,6 +29,8 @@ pub enum Invariant {
     HeldInOneView,
     /// Both sides of a trade get what they accepted.
     TradedAsAccepted,
+    /// An entity that was deleted from the database has no assets.
+    DeletedHoldNothing,
     /// What a ghost or a client sees is a state that the entity had.
     SeenIsTrue,
     /// A copy of a value of a space's data is never replaced by an older one.
@@ -68,6 +70,7 @@ impl fmt::Display for Invariant {
             Self::LedgerSaysOnce => "the log `ledger` reports each transfer once",
             Self::HeldInOneView => "no item is in two views",
             Self::TradedAsAccepted => "each side of a trade gets what it accepted",
+            Self::DeletedHoldNothing => "a deleted entity holds nothing",
             Self::SeenIsTrue => "a view shows only states that the entity had",
             Self::NothingAges => "a copy of space data is never replaced by an older one",
             Self::LastWordStays => "the last write to space data wins",

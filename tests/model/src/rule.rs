@@ -162,6 +162,10 @@ pub enum Rule {
     F17Openings,
     /// F17: an adoption records the openings that the log's chain proves.
     F17Adopted,
+    /// F19: only an entity that holds nothing is deleted.
+    F19Empty,
+    /// F19: a deleted entity receives nothing.
+    F19Closed,
     /// M1: a log changes to other definitions with an `Open` only.
     M1WithItsOpen,
     /// M2: definitions and the migration record change in one transaction.
@@ -229,7 +233,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 111] = [
+const STATED: [(Rule, &str, &str); 113] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -497,6 +501,12 @@ const STATED: [(Rule, &str, &str); 111] = [
         "F17",
         "an adoption records the openings that the log's chain proves",
     ),
+    (
+        Rule::F19Empty,
+        "F19",
+        "only an entity that holds nothing and has nothing open is deleted",
+    ),
+    (Rule::F19Closed, "F19", "a deleted entity receives nothing"),
     (
         Rule::M1WithItsOpen,
         "M1",

@@ -1,4 +1,5 @@
-//! A trade and a gift between two players, whose bases send orders and receive notices independently. Rules F10 to F13.
+//! A trade and a gift between two players, whose bases send orders and receive notices independently, and which may be
+//! deleted. Rules F10 to F13 and F19.
 //!
 //! Each player has one item; a trade is open between them. A base records an order, its log acknowledges it, db
 //! executes the orders of that log in order, and both bases receive notices of the result, each independently. An order
@@ -26,6 +27,8 @@ pub struct TradeBounds {
     pub orders: [u8; 2],
     /// Whether players also destroy items and give them away, outside the trade.
     pub aside: bool,
+    /// Whether players are deleted, once they seem to hold nothing.
+    pub deletes: bool,
     /// Faults; crashes of a base count here.
     pub faults: Faults,
 }
@@ -62,6 +65,8 @@ pub enum Ask {
     Give(Items),
     /// Completes that gift.
     Post,
+    /// Deletes the player.
+    Delete,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -110,6 +115,7 @@ struct Ledger {
     /// By player: the tables that it accepted, if it has.
     accepted: [Option<Tables>; 2],
     stage: Stage,
+    deleted: [bool; 2],
     /// A player got something other than it accepted.
     cheated: bool,
 }
@@ -232,6 +238,9 @@ impl Model for TradeModel {
         if state.players[0].holds & state.players[1].holds != 0 {
             return Some(Invariant::HeldInOneView);
         }
+        if BOTH.into_iter().any(|who| ledger.deleted[who] && ledger.owns(who)) {
+            return Some(Invariant::DeletedHoldNothing);
+        }
         ledger.cheated.then_some(Invariant::TradedAsAccepted)
     }
 
@@ -283,6 +292,10 @@ impl TradeModel {
         if knows || (player.gave && !self.rules.has(Rule::F13PostAfterResult)) {
             ask(Ask::Post);
         }
+        let seems_empty = player.holds | player.reserved == 0 && player.stage != Stage::Open;
+        if self.bounds.deletes && seems_empty {
+            ask(Ask::Delete);
+        }
     }
 
     fn execute(&self, state: &mut TradeState, who: usize, ask: Ask) {
@@ -318,7 +331,10 @@ impl TradeModel {
                 ledger.holds[who] &= !item;
                 ledger.reserved[who] |= item;
             }
-            Ask::Post => ledger.holds[1 - who] |= std::mem::take(&mut ledger.reserved[who]),
+            Ask::Post if !ledger.deleted[1 - who] || !self.rules.has(Rule::F19Closed) => {
+                ledger.holds[1 - who] |= std::mem::take(&mut ledger.reserved[who]);
+            }
+            Ask::Delete if !ledger.owns(who) || !self.rules.has(Rule::F19Empty) => ledger.deleted[who] = true,
             _ => {}
         }
         tell(state, &before);
@@ -352,6 +368,13 @@ impl TradeModel {
             ledger.holds[who] |= tables[who];
         }
         ledger.stage = Stage::Ended;
+    }
+}
+
+impl Ledger {
+    /// Whether a player has an item, also reserved for the other or on the table.
+    fn owns(&self, who: usize) -> bool {
+        self.holds[who] | self.reserved[who] | self.tables[who] != 0
     }
 }
 

@@ -118,6 +118,8 @@ fails_without! {
     f17_compared: F17Compared,
     f17_openings: F17Openings,
     f17_adopted: F17Adopted,
+    f19_empty: F19Empty,
+    f19_closed: F19Closed,
     m1_with_its_open: M1WithItsOpen,
     m2_one_transaction: M2OneTransaction,
     m2_present_only: M2PresentOnly,

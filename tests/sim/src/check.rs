@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod bootstrap;
 pub mod calls;
+pub mod creations;
 pub mod ends;
 pub mod ghosts;
 pub mod leaps;
@@ -24,7 +25,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All checkers, by name.
-pub const ALL: [(&str, Check); 17] = [
+pub const ALL: [(&str, Check); 18] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -39,6 +40,7 @@ pub const ALL: [(&str, Check); 17] = [
     ("superseded processes change nothing", succession::check),
     ("the realm begins once", bootstrap::check),
     ("stored entities have at most one activation", lives::check),
+    ("entities are created on other owners once", creations::check),
     ("nothing in the ledger is lost or duplicated", ledger::check),
     ("account views agree with the ledger", accounts::check),
     ("clients are admitted, and leave no state", visits::check),

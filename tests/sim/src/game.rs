@@ -1,6 +1,7 @@
 //! The simulated game: small, and designed so that every call leaves a mark that a checker can count.
 
 mod beasts;
+mod eggs;
 mod market;
 mod pets;
 
@@ -18,6 +19,7 @@ use annals_node::{
     inquiry::{Learned, NotLearned},
 };
 pub use beasts::BEAST;
+pub use eggs::EGG;
 pub use pets::{NAMES, PET};
 
 /// The main space.
@@ -119,11 +121,12 @@ const AVATAR_TYPE: TypeId = TypeId(0);
 #[must_use]
 pub fn schema() -> Arc<Schema> {
     let mut files = Tree::new();
-    files.insert("entities.xml", "<root><Avatar/><Pet/><Beast/></root>");
+    files.insert("entities.xml", "<root><Avatar/><Pet/><Beast/><Egg/></root>");
     files.insert("entity_defs/alias.xml", ALIASES);
     files.insert("entity_defs/Avatar.def", DEFINITION);
     files.insert("entity_defs/Pet.def", pets::DEFINITION);
     files.insert("entity_defs/Beast.def", beasts::DEFINITION);
+    files.insert("entity_defs/Egg.def", eggs::DEFINITION);
     let compiled = compile(&files);
     let errors: Vec<String> = compiled
         .diagnostics
@@ -208,6 +211,7 @@ impl Game {
                 Self::add(context, "hp", 1);
                 Self::add(context, "threat", 2);
                 Self::tell(context, Audience::All, "onMark", id);
+                beasts::hear(context);
                 if let Some(sight) = self.squints {
                     squint(context, sight, id);
                 }
@@ -259,10 +263,10 @@ impl Game {
                 Self::tell(context, Audience::Own, "onJot", id);
             }
             "deal" => {
-                if context.roll().is_multiple_of(4) {
-                    pets::whistle(context);
-                } else {
-                    market::deal(context);
+                match context.roll() % 8 {
+                    0 | 1 => pets::whistle(context),
+                    2 => eggs::lay(context),
+                    _ => market::deal(context),
                 }
                 Self::tell(context, Audience::Own, "onDeal", id);
             }
@@ -380,12 +384,17 @@ impl Behaviour for Game {
     }
 
     fn learned(&self, context: &mut Context<'_>, then: u32, _note: &[u8], outcome: &Result<Learned, NotLearned>) {
-        pets::learned(context, then, outcome);
+        match then {
+            eggs::LAID => eggs::learned(context, outcome),
+            _ => pets::learned(context, then, outcome),
+        }
     }
 
     fn created(&self, context: &mut Context<'_>) {
         if pets::is_pet(context) {
             pets::created(context);
+        } else if eggs::is_egg(context) {
+            eggs::created(context);
         } else if beasts::is_beast(context) {
             beasts::created(context);
         } else if context.part() == Part::Cell {
@@ -397,6 +406,9 @@ impl Behaviour for Game {
     fn timer(&self, context: &mut Context<'_>, timer: TimerId, _tag: u32) {
         if pets::is_pet(context) {
             return pets::timer(context);
+        }
+        if eggs::is_egg(context) {
+            return eggs::timer(context);
         }
         if beasts::is_beast(context) {
             return beasts::wander(context, timer, LAST_TIMER);

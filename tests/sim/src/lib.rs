@@ -60,6 +60,10 @@ pub struct Report {
     pub trades: usize,
     /// Activations of stored entities that behaviour requested.
     pub lives: usize,
+    /// Entities that were created for others, on their own owner or another.
+    pub created: usize,
+    /// Calls of client methods for one client alone.
+    pub directed: usize,
     /// Cell parts whose destruction another part requested.
     pub ended: usize,
     /// Bytes of batches that retention deleted.
@@ -195,6 +199,8 @@ fn report(world: &World, archive: &Archive) -> Report {
         entries: events.clone().filter(|event| is_done(event)).count(),
         trades: trades(events.clone()),
         lives: check::lives::count(world, archive),
+        created: check::creations::count(archive),
+        directed: check::shown::count_directed(archive),
         ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),
         heard: told

@@ -52,6 +52,18 @@ pub struct CellCreation {
     pub client: Option<ClientLink>,
 }
 
+/// A base part that an entity elsewhere wants, and how to answer it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestedBase {
+    /// The entity that wants it, whose base part is at the calling owner.
+    pub by: EntityId,
+    /// The number of its wait.
+    pub of: CallNumber,
+    pub type_id: TypeId,
+    /// Properties that differ from their defaults.
+    pub properties: Vec<(MemberId, Value)>,
+}
+
 /// Why a call has no result. The first six are the errors of BigWorld's two-way calls.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
@@ -144,6 +156,25 @@ pub enum Call {
         to: EntityId,
         update: LedgerUpdate,
     },
+    /// From a cell part to another one, which the sender's client sees: call a client method of the receiver on that
+    /// client alone.
+    InvokeFor {
+        /// Index among the receiver's client methods.
+        method: MemberId,
+        /// Checked against the method by the receiver.
+        args: Vec<Value>,
+    },
+    /// To a base owner: create a base part there. Answered with [`Call::Created`].
+    CreateBase(Box<RequestedBase>),
+    /// The answer to [`Call::CreateBase`], to the owner that called.
+    Created {
+        /// The entity that wanted it.
+        by: EntityId,
+        /// The number of its wait.
+        of: CallNumber,
+        /// The new entity at the answering owner and its type, or why there is none.
+        created: Result<(EntityId, TypeId), String>,
+    },
 }
 
 impl Call {
@@ -207,6 +238,29 @@ impl Call {
                 put_number(out, to.0);
                 update.write(out);
             }
+            Call::CreateBase(_) | Call::Created { .. } | Call::InvokeFor { .. } => self.write_request(out),
+        }
+    }
+
+    /// Appends a call that behaviour has another owner or part do something by.
+    fn write_request(&self, out: &mut Vec<u8>) {
+        match self {
+            Call::CreateBase(wanted) => {
+                out.push(16);
+                wanted.write(out);
+            }
+            Call::Created { by, of, created } => {
+                out.push(17);
+                put_number(out, by.0);
+                put_number(out, of.0);
+                put_created(out, created);
+            }
+            Call::InvokeFor { method, args } => {
+                out.push(18);
+                put_number(out, u64::from(method.0));
+                put_values(out, args);
+            }
+            _ => unreachable!("invariant: the call is a request, or its answer"),
         }
     }
 
@@ -252,6 +306,16 @@ impl Call {
             },
             14 => Call::Locate,
             15 => Call::OpenSpace(SpaceId(reader.narrow("space")?)),
+            16 => Call::CreateBase(Box::new(RequestedBase::read(reader)?)),
+            17 => Call::Created {
+                by: EntityId(reader.number("entity")?),
+                of: CallNumber(reader.ordinal("wait")?),
+                created: take_created(reader)?,
+            },
+            18 => Call::InvokeFor {
+                method: MemberId(reader.narrow("method")?),
+                args: take_values(reader)?,
+            },
             _ => return Err(wrong),
         })
     }
@@ -277,6 +341,24 @@ impl CellCreation {
             place: take_place(reader)?,
             properties: take_properties(reader)?,
             client: take_option(reader, take_client)?,
+        })
+    }
+}
+
+impl RequestedBase {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, self.by.0);
+        put_number(out, self.of.0);
+        put_number(out, u64::from(self.type_id.0));
+        put_properties(out, &self.properties);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            by: EntityId(reader.number("entity")?),
+            of: CallNumber(reader.ordinal("wait")?),
+            type_id: TypeId(reader.narrow("type")?),
+            properties: take_properties(reader)?,
         })
     }
 }
@@ -406,6 +488,28 @@ pub(crate) fn take_bool(reader: &mut Reader<'_>) -> Result<bool, Malformed> {
         1 => Ok(true),
         _ => Err(wrong),
     }
+}
+
+fn put_created(out: &mut Vec<u8>, created: &Result<(EntityId, TypeId), String>) {
+    match created {
+        Ok((entity, type_id)) => {
+            out.push(1);
+            put_number(out, entity.0);
+            put_number(out, u64::from(type_id.0));
+        }
+        Err(why) => {
+            out.push(0);
+            put_bytes(out, why.as_bytes());
+        }
+    }
+}
+
+fn take_created(reader: &mut Reader<'_>) -> Result<Result<(EntityId, TypeId), String>, Malformed> {
+    Ok(if take_bool(reader)? {
+        Ok((EntityId(reader.number("entity")?), TypeId(reader.narrow("type")?)))
+    } else {
+        Err(take_text(reader)?)
+    })
 }
 
 fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {

@@ -66,6 +66,8 @@ pub enum Audience {
     Others,
     /// Both.
     All,
+    /// The client of this entity alone, while it sees the entity on which the method is called.
+    Of(EntityId),
 }
 
 /// A timer of an entity part.
@@ -456,11 +458,7 @@ impl Body {
             }
             Body::Invoked { method, args, audience } => {
                 put_number(out, u64::from(method.0));
-                out.push(match audience {
-                    Audience::Own => 0,
-                    Audience::Others => 1,
-                    Audience::All => 2,
-                });
+                put_audience(out, *audience);
                 put_values(out, args);
             }
             Body::Moved(place) => put_place(out, place),
@@ -671,12 +669,25 @@ fn take_link_end(reader: &mut Reader<'_>) -> Result<(Address, CallNumber), Malfo
     Ok((take_address(reader)?, CallNumber(reader.ordinal("call number")?)))
 }
 
+fn put_audience(out: &mut Vec<u8>, audience: Audience) {
+    match audience {
+        Audience::Own => out.push(0),
+        Audience::Others => out.push(1),
+        Audience::All => out.push(2),
+        Audience::Of(viewer) => {
+            out.push(3);
+            put_number(out, viewer.0);
+        }
+    }
+}
+
 fn take_audience(reader: &mut Reader<'_>) -> Result<Audience, Malformed> {
     let wrong = reader.malformed("audience");
     match reader.byte("audience")? {
         0 => Ok(Audience::Own),
         1 => Ok(Audience::Others),
         2 => Ok(Audience::All),
+        3 => Ok(Audience::Of(EntityId(reader.number("entity")?))),
         _ => Err(wrong),
     }
 }

@@ -285,6 +285,9 @@ pub enum RefusalReason {
         "an operator's order names operator and tool, in at most {OPERATOR_BYTES} bytes each, and a reason, in at most {WARRANT_REASON_BYTES}"
     )]
     BadWarrant,
+    /// A stored entity that has something, or is party to something that is open, is not deleted.
+    #[error("the entity holds assets, or has trades or reserved transfers open")]
+    StillHolds,
 }
 
 /// The result of an order.

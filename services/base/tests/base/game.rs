@@ -41,12 +41,13 @@ pub(crate) const TIMEOUT_MS: u64 = 10_000;
 /// The entity that "summon" activates.
 pub(crate) const SUMMONED: DatabaseId = DatabaseId(77);
 
-const NOTE: &[u8] = b"for later";
+pub(crate) const NOTE: &[u8] = b"for later";
 
 /// Tags of an entity's requests: the answers come back with these.
 const KEPT: u32 = 1;
 const LOOKED: u32 = 2;
 const CALLED: u32 = 3;
+pub(crate) const MADE: u32 = 4;
 
 /// Where avatars appear.
 pub(crate) const PLACE: Place = Place {
@@ -256,6 +257,7 @@ impl Behaviour for Game {
             (KEPT, Ok(Learned::Written { .. })) => 'w',
             (LOOKED, Ok(Learned::Found(_))) => 'f',
             (CALLED, Ok(Learned::Begun { .. })) => 's',
+            (MADE, Ok(Learned::Created { .. })) => 'e',
             other => panic!("unexpected {other:?}"),
         };
         Self::mark(context, letter);

@@ -93,6 +93,7 @@ fn a_query_leaves_after_its_batch_and_is_answered_once() {
             }
             Inquiry::Find { .. } => assert_eq!(method, LOOK),
             Inquiry::Begin(wanted) => assert_eq!((method, wanted), (SUMMON, Wanted::Id(SUMMONED))),
+            Inquiry::Place(_) => panic!("no method of the test creates anything"),
         }
         for _ in 0..2 {
             answer(&mut host, (entity, number), outcome.clone());

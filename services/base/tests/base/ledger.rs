@@ -6,23 +6,29 @@ use annals_base::BaseInput;
 use annals_def::Value;
 use annals_event::{
     Body, Call, Link,
-    ledger::{Assets, Booking, Change, Gift, Holdings, LedgerUpdate, ORDERS_WAITING, Order, Outcome, Stage, Statement},
+    ledger::{
+        Assets, Booking, Change, Gift, Holdings, LedgerUpdate, ORDERS_WAITING, Order, Outcome, RefusalReason, Stage,
+        Statement,
+    },
 };
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, HoldingsVersion, MemberId, OwnerId, Part, Slot,
     TransferId, TransferNumber, WallTime,
 };
-use annals_node::ALARM;
+use annals_node::{ALARM, Denied};
 use annals_wire::bus::{CallMessage, Envelope, Message};
 
 use crate::{
-    game::{COIN, FRIEND, text},
-    host::{BASE, Host, Mood},
+    game::{COIN, FRIEND, Game, text},
+    host::{BASE, Host, Mood, map},
     player::{Player, log_in},
 };
 
 const LEDGER: OwnerId = OwnerId(77);
 const ACCOUNT: DatabaseId = DatabaseId(5);
+
+/// The base method that does what a test says.
+const RUN_ERRAND: MemberId = MemberId(17);
 
 /// The ledger's owner, as far as a base sees it.
 #[derive(Default)]
@@ -239,6 +245,70 @@ fn an_impossible_order_is_denied_at_once() {
     assert_ne!(avatar, entity);
     bestow(&mut host, &mut player, 1);
     assert!(trail(&host, avatar).ends_with('s'), "{}", trail(&host, avatar));
+}
+
+#[test]
+fn a_deletion_is_refused_while_the_entity_knows_of_assets() {
+    let mut host = Host::of(Game {
+        errand: Some(|context| {
+            let refused = context.delete();
+            assert_eq!(refused, Err(Denied::Order(RefusalReason::StillHolds)));
+        }),
+        ..Game::default()
+    });
+    host.role(BaseInput::Map(map()));
+    let player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    let mut ledger = Ledger::default();
+    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    assert_eq!(orders(&host), []);
+}
+
+#[test]
+fn a_deleted_entity_ends_with_the_ledgers_notice_and_a_refused_one_goes_on() {
+    let mut host = Host::of(Game {
+        errand: Some(|context| assert!(context.delete().is_ok())),
+        ..Game::default()
+    });
+    host.role(BaseInput::Map(map()));
+    let player = log_in(&mut host, ACCOUNT.0, 1);
+    let entity = player.entity.unwrap().0;
+    let mut ledger = Ledger::default();
+    let empty = Statement {
+        holder: ACCOUNT,
+        ..Statement::default()
+    };
+    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(empty)));
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    assert!(matches!(&orders(&host)[..], [(_, Order::Delete)]));
+    // A gift has arrived meanwhile.
+    let refused = ledger.booking(first(entity), Outcome::Refused(RefusalReason::StillHolds));
+    ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(refused)));
+    host.settle();
+    assert!(trail(&host, entity).ends_with('T'), "{}", trail(&host, entity));
+
+    host.call_again(entity, RUN_ERRAND);
+    host.settle();
+    // The order survives the process.
+    host.crash();
+    let of = TransferId {
+        asker: entity,
+        number: TransferNumber(2),
+    };
+    let deleted = LedgerUpdate::Booking(Box::new(ledger.booking(of, Outcome::Posted)));
+    ledger.tell(&mut host, entity, deleted.clone());
+    host.settle();
+    assert_eq!(host.owner.cx().image(entity), None, "it has ended");
+    // The notice again, to a process that took over.
+    host.crash();
+    ledger.say(&mut host, entity, deleted, false);
+    host.settle();
+    let ends = host.batches().flat_map(|batch| batch.events);
+    assert_eq!(ends.filter(|event| event.body == Body::Destroyed).count(), 1);
+    assert_eq!(host.folded().hash(), host.owner.state().hash());
 }
 
 #[test]

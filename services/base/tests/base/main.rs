@@ -8,6 +8,7 @@ mod bootstrap;
 mod calls;
 mod cell;
 mod costs;
+mod elsewhere;
 mod faults;
 mod game;
 mod host;

@@ -9,6 +9,7 @@ mod client;
 mod controllers;
 mod costs;
 mod cut_logs;
+mod directed;
 mod errors;
 mod existence;
 mod faults;

@@ -276,6 +276,7 @@ pub(crate) fn check_shown(world: &World, client: &Client) {
             Viewer::Others
         };
         let showing = Showing::new(schema, *entity, types[entity], viewer).expect("the type exists");
+        let showing = showing.seen_by(client.entity);
         let event = &histories[entity][number];
         let items = showing.update(HistoryNumber(number.0 - 1), std::iter::once((*number, Some(event))));
         assert_eq!(items.len(), 1, "client {} and entity {entity}: hidden", client.session);

@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use annals_event::{Image, OwnerState};
+use annals_event::{Image, OwnerState, ledger::Order};
 use annals_ids::{
     Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard,
-    WallTime,
+    TransferId, WallTime,
 };
 use annals_node::chain::Step;
 use annals_proof::Frontier;
@@ -25,8 +25,8 @@ use super::{
     log::Log,
 };
 use crate::adopting;
-use crate::ledger::{Ask, Breach, Failed, LedgerTransaction, Life};
-use crate::stored::Written;
+use crate::ledger::{Ask, Breach, Failed, LedgerTransaction, Life, is_deleted};
+use crate::stored::{self, Written};
 
 /// Bytes of batches and of their database writes in one transaction, give or take one batch.
 const FOLD_BYTES: usize = 3 << 20;
@@ -323,18 +323,7 @@ impl Folder {
                 let ended = attempt.ledger.end(&attempt.transaction, parting.database, entity).await;
                 attempt.check(ended)?;
             }
-            Effect::Ask { of, holder, order } => {
-                let (at, wall) = place_of(found);
-                let ask = Ask {
-                    at,
-                    wall,
-                    of,
-                    holder,
-                    order,
-                };
-                let executed = attempt.ledger.execute(&attempt.transaction, &ask).await;
-                attempt.check(executed)?;
-            }
+            Effect::Ask { of, holder, order } => self.execute(attempt, found, (of, holder), order).await?,
             Effect::Took(after, upto) => attempt.ledger.took(after, upto),
             Effect::Adopted(number) => adopting::note_logged(&attempt.transaction, number).await?,
             Effect::EndUnstored { entity, type_id, life } => {
@@ -345,6 +334,31 @@ impl Folder {
                 }
             }
             Effect::EndCell { entity, home, cell } => self.end_cell(attempt, found, (entity, home), &cell).await?,
+        }
+        Ok(())
+    }
+
+    /// Executes an order to the ledger.
+    async fn execute(
+        &mut self,
+        attempt: &mut Attempt,
+        found: &ReceivedBatch,
+        (of, holder): (TransferId, DatabaseId),
+        order: Order,
+    ) -> Result<(), FoldError> {
+        let (at, wall) = place_of(found);
+        let deletes = order == Order::Delete;
+        let ask = Ask {
+            at,
+            wall,
+            of,
+            holder,
+            order,
+        };
+        let executed = attempt.ledger.execute(&attempt.transaction, &ask).await;
+        attempt.check(executed)?;
+        if deletes {
+            self.delete_if_closed(attempt, holder).await?;
         }
         Ok(())
     }
@@ -417,11 +431,25 @@ impl Folder {
         let definitions = (&*self.schema, &self.migrations);
         let taking = Taking::read(&attempt.transaction, definitions, database, parts).await?;
         let (written, alarms) = match taking {
+            Ok(taking) if taking.is_deleted => return Ok(()),
             Ok(taking) => taking.write(&attempt.transaction, definitions, database).await?,
             Err(alarm) => (Written::default(), vec![alarm]),
         };
         attempt.bytes += written.bytes;
         attempt.folded.alarms.extend(alarms);
+        Ok(())
+    }
+
+    /// Deletes a stored entity if the ledger has closed its account. Whatever is folded of it later is not written.
+    async fn delete_if_closed(&self, attempt: &mut Attempt, database: DatabaseId) -> Result<(), FoldError> {
+        let transaction = attempt.transaction.clone();
+        attempt.bytes += attempt.ledger.write(&transaction)?;
+        if is_deleted(&transaction, database).await?
+            && let Some(row) = stored::read_row(&transaction, database).await?
+        {
+            let schema = self.migrations.schema_of(row.generation, &self.schema);
+            stored::delete(&transaction, database, (schema, &row.entity)).await?;
+        }
         Ok(())
     }
 

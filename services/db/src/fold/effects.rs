@@ -12,7 +12,7 @@ use annals_store::{
 };
 
 use super::Alarm;
-use crate::ledger::Life;
+use crate::ledger::{Life, is_deleted};
 use crate::migrations::Migrations;
 use crate::stored::{self, EntityRow, StoredEntity, Taken, Written};
 
@@ -135,6 +135,8 @@ pub(super) struct Taking {
     before: Option<EntityRow>,
     now: StoredEntity,
     generation: u32,
+    /// Whether the entity was deleted: then it is not written any more.
+    pub(super) is_deleted: bool,
 }
 
 impl Taking {
@@ -168,18 +170,20 @@ impl Taking {
             now.take_in(entity_type, &part);
         }
         let generation = migrations.generation();
+        let is_deleted = before.is_none() && is_deleted(transaction, database).await?;
         Ok(Ok(Self {
             before,
             now,
             generation,
+            is_deleted,
         }))
     }
 
-    /// Whether the row is already up to date.
+    /// Whether there is nothing to write: the row is up to date, or the entity was deleted.
     pub(super) fn is_there(&self) -> bool {
         let (generation, now) = (self.generation, &self.now);
         let is_same = |before: &EntityRow| before.generation == generation && before.entity == *now;
-        self.before.as_ref().is_some_and(is_same)
+        self.is_deleted || self.before.as_ref().is_some_and(is_same)
     }
 
     /// Writes the entity.

@@ -8,7 +8,7 @@ mod compare;
 mod report;
 mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::ledger::{AssetSlot, Entry, Holder, Order, Outcome};
 use annals_ids::{AssetKind, DatabaseId, OfferVersion, Serial, TradeId, TransferId, WallTime};
@@ -35,6 +35,7 @@ pub struct Audit {
     items: BTreeMap<Serial, (AssetKind, AssetSlot)>,
     made: BTreeMap<AssetKind, (u128, u128)>,
     open: BTreeMap<TransferId, Terms>,
+    deleted: BTreeSet<DatabaseId>,
     report: Report,
 }
 
@@ -263,6 +264,7 @@ impl Audit {
                 self.open.remove(of);
             }
             (Some(Order::Cancel { trade }), Outcome::Voided) => drop(self.open.remove(&trade.0)),
+            (Some(Order::Delete), Outcome::Posted) => drop(self.deleted.insert(entry.holder)),
             (None, Outcome::Expired) => drop(self.open.remove(&entry.of)),
             _ => {}
         }

@@ -78,8 +78,10 @@ pub struct Life {
 /// The ledger's record of a holder. Every stored entity that was ever activated has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HolderRow {
-    /// The activation that is notified.
+    /// The activation that is notified; none once it is deleted.
     pub life: Option<Life>,
+    /// Whether it was deleted from the database. Then it never receives anything again, and is never written.
+    pub deleted: bool,
     /// Number of changes of its holdings.
     pub version: HoldingsVersion,
     /// Number of its items and of its accounts that are not empty.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! item   = kind:number place       supply = nature:u8 exists:number  open = 0:u8 gift | 1:u8 trade
-//! holder = life:option version:number held:number open:number        life = entity:number home:number checkout:number
+//! holder = holds version:number held:number open:number
+//! holds  = 0:u8  |  1:u8 entity:number home:number checkout:number (its life)  |  2:u8 (it is deleted)
 //! ```
 
 use annals_event::{
@@ -237,6 +238,13 @@ pub async fn read_life(transaction: &Transaction, holder: DatabaseId) -> Result<
     Ok(holder.and_then(|holder| holder.life))
 }
 
+/// Whether a stored entity was deleted from the database.
+pub(crate) async fn is_deleted(transaction: &Transaction, holder: DatabaseId) -> Result<bool, StoreError> {
+    let key = layout::holder_key(holder);
+    let holder = read(transaction, Row::Holder(holder), key, HolderRow::read).await?;
+    Ok(holder.is_some_and(|holder| holder.deleted))
+}
+
 /// Reads an item, whether or not it still exists.
 ///
 /// # Errors
@@ -349,8 +357,12 @@ impl Open {
 
 impl HolderRow {
     fn write(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(self.life.is_some()));
-        if let Some(life) = self.life {
+        out.push(match self.life {
+            _ if self.deleted => 2,
+            Some(_) => 1,
+            None => 0,
+        });
+        if let Some(life) = self.life.filter(|_| !self.deleted) {
             put_number(out, life.entity.0);
             put_number(out, u64::from(life.home.0));
             put_number(out, life.checkout);
@@ -362,8 +374,9 @@ impl HolderRow {
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let wrong = reader.malformed("life");
-        let life = match reader.byte("life")? {
-            0 => None,
+        let tag = reader.byte("life")?;
+        let life = match tag {
+            0 | 2 => None,
             1 => Some(Life {
                 entity: EntityId(reader.number("entity")?),
                 home: OwnerId(reader.narrow("owner")?),
@@ -373,6 +386,7 @@ impl HolderRow {
         };
         Ok(HolderRow {
             life,
+            deleted: tag == 2,
             version: HoldingsVersion(reader.ordinal("holdings version")?),
             held: reader.narrow("held")?,
             open: reader.narrow("open")?,

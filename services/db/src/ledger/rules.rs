@@ -107,7 +107,7 @@ impl Books {
     /// As [`Books::execute`].
     pub fn begin(&mut self, holder: DatabaseId, life: Life) -> Result<bool, Halt> {
         let before = self.holder(holder)?.unwrap_or_default();
-        if before.life.is_some_and(|held| held.checkout > life.checkout) {
+        if before.deleted || before.life.is_some_and(|held| held.checkout > life.checkout) {
             return Ok(false);
         }
         let after = HolderRow {

@@ -119,7 +119,8 @@ fn an_entity_is_checked_out_once() {
         let faulty = faulty(&store, seed);
         let check_out = |entity, owner| {
             let checked_out = accounts::check_out(&faulty, DatabaseId(entity), OwnerId(owner));
-            immediate(checked_out).unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+            let checked_out = immediate(checked_out).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            checked_out.expect("it was not deleted")
         };
         let first = check_out(7, 1);
         assert_eq!(first.owner, OwnerId(1), "seed {seed}");

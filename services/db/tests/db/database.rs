@@ -208,7 +208,8 @@ fn a_newly_started_db_finds_the_cell_part_on_any_owner() {
 fn only_the_holding_activation_releases_a_check_out() {
     let (mut realm, base, _) = realm();
     let check_out = |realm: &Realm, owner| {
-        immediate(accounts::check_out(&realm.store, DATABASE, owner)).expect("the store answers")
+        let checked_out = immediate(accounts::check_out(&realm.store, DATABASE, owner)).expect("the store answers");
+        checked_out.expect("it was not deleted")
     };
     let first = check_out(&realm, base);
     let lives = [EntityId(60), EntityId(61), EntityId(62)];

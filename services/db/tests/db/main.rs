@@ -12,6 +12,7 @@ mod amounts;
 mod archiving;
 mod clocks;
 mod database;
+mod deleting;
 mod expiry_killed;
 mod game;
 mod generated;

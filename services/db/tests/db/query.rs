@@ -126,7 +126,7 @@ fn a_query_respects_its_limits_and_reports_check_outs() {
     let answer = immediate(query(&store, &game::schema(), &asked)).expect("it can be asked");
     assert_eq!((answer.scanned, answer.more), (20, true));
     for found in answer.found {
-        assert_eq!(found.checkout, (found.database == first).then_some(held));
+        assert_eq!(found.checkout, held.filter(|_| found.database == first));
     }
     let all = ask(&[], (usize::MAX, usize::MAX));
     let answer = immediate(query(&store, &game::schema(), &all)).expect("it can be asked");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use annals_base::BaseInput;
 use annals_db::{FindError, accounts, find_indexed, find_stored, taken_from};
 use annals_def::{EntityType, Value};
-use annals_ids::{BatchNumber, CallNumber, EntityId, OwnerId, TypeId};
+use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, OwnerId, TypeId};
 use annals_node::{
     Begun,
     inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
@@ -16,6 +16,7 @@ use annals_store::{
     Transaction,
     layout::owners::{self, Cursor},
 };
+use annals_wire::control::{DirectorAsk, OwnerAddress, PlaceSession};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -32,7 +33,7 @@ const AT_ONCE: usize = 256;
 /// Timeout of one inquiry. With a working database none takes longer.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Poll interval of a log's cursor.
+/// Interval at which a log's cursor is read, and the director asked, again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Answers inquiries, each in its own task.
@@ -51,61 +52,105 @@ impl Inquiries {
     /// Answers an inquiry, within the timeout.
     pub(super) fn answer(&self, owner: OwnerId, (entity, number): (EntityId, CallNumber), inquiry: Inquiry) {
         let (process, holders) = (Arc::clone(&self.process), self.holders.clone());
-        let tell = move |outcome| {
-            let input = BaseInput::Learned {
-                entity,
-                number,
-                outcome,
-            };
+        let tell = move |input| {
             // A holder that has ended or lags gets no answer: the deadline handles that.
             if holders.tell(owner, input).is_err() {
                 tracing::debug!(
                     %owner,
                     %entity,
-                    "dropped an answer of the database: the holder has ended or its queue is full"
+                    "dropped the answer to an inquiry: the holder has ended or its queue is full"
                 );
             }
         };
+        let learned = move |outcome| BaseInput::Learned {
+            entity,
+            number,
+            outcome,
+        };
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             let busy = format!("{AT_ONCE} inquiries are pending; try again in a moment");
-            return tell(Err(NotLearned::Refused(busy)));
+            return tell(learned(Err(NotLearned::Refused(busy))));
         };
         tokio::spawn(async move {
-            let learning = tokio::time::timeout(TIMEOUT, learn(&process, owner, inquiry)).await;
-            tell(learning.unwrap_or(Err(NotLearned::Late)));
+            let answering = answer(&process, owner, (entity, number), inquiry);
+            let answer = tokio::time::timeout(TIMEOUT, answering).await;
+            tell(answer.unwrap_or_else(|_| learned(Err(NotLearned::Late))));
             drop(permit);
         });
     }
 }
 
-async fn learn(process: &Process, owner: OwnerId, inquiry: Inquiry) -> Result<Learned, NotLearned> {
-    match inquiry {
-        Inquiry::Written { database, batch } => {
-            folded(process, owner, batch).await?;
-            let read =
-                |transaction: Transaction| async move { taken_from(&transaction, &process.schema, database).await };
-            let taken = process.store.read(read).await.map_err(refused)?;
-            Ok(Learned::Written { database, taken })
-        }
+async fn answer(
+    process: &Process,
+    owner: OwnerId,
+    (entity, number): (EntityId, CallNumber),
+    inquiry: Inquiry,
+) -> BaseInput {
+    let outcome = match inquiry {
+        Inquiry::Written { database, batch } => written(process, owner, (database, batch)).await,
         Inquiry::Find {
             type_id,
             property,
             value,
             after,
-        } => {
-            let entity_type = type_of(process, type_id)?;
-            let (property, value) = (property.as_str(), &value);
-            let read = |transaction: Transaction| async move {
-                let place = (after, NAMED_AT_ONCE);
-                let mut found = Vec::new();
-                for id in find_indexed(&transaction, entity_type, property, value, place).await? {
-                    found.push(accounts::known(&transaction, type_id, id).await?);
-                }
-                Ok::<_, FindError>(found)
-            };
-            process.store.read(read).await.map(Learned::Found).map_err(refused)
-        }
+        } => find(process, type_id, (&property, &value), after).await,
         Inquiry::Begin(wanted) => begin(process, owner, wanted).await,
+        Inquiry::Place(new) => {
+            let on = place(process).await;
+            return BaseInput::Place {
+                entity,
+                number,
+                on,
+                new,
+            };
+        }
+    };
+    BaseInput::Learned {
+        entity,
+        number,
+        outcome,
+    }
+}
+
+async fn written(
+    process: &Process,
+    owner: OwnerId,
+    (database, batch): (DatabaseId, BatchNumber),
+) -> Result<Learned, NotLearned> {
+    folded(process, owner, batch).await?;
+    let read = |transaction: Transaction| async move { taken_from(&transaction, &process.schema, database).await };
+    let taken = process.store.read(read).await.map_err(refused)?;
+    Ok(Learned::Written { database, taken })
+}
+
+async fn find(
+    process: &Process,
+    type_id: TypeId,
+    (property, value): (&str, &Value),
+    after: DatabaseId,
+) -> Result<Learned, NotLearned> {
+    let entity_type = type_of(process, type_id)?;
+    let read = |transaction: Transaction| async move {
+        let place = (after, NAMED_AT_ONCE);
+        let mut found = Vec::new();
+        for id in find_indexed(&transaction, entity_type, property, value, place).await? {
+            found.push(accounts::known(&transaction, type_id, id).await?);
+        }
+        Ok::<_, FindError>(found)
+    };
+    process.store.read(read).await.map(Learned::Found).map_err(refused)
+}
+
+/// The base owner that the director names for one more entity. Waits for a director that knows one.
+async fn place(process: &Process) -> OwnerId {
+    loop {
+        let asked = DirectorAsk::PlaceSession(PlaceSession {});
+        match process.ask::<OwnerAddress>(asked).await {
+            Ok(place) if place.owner != 0 => return OwnerId(place.owner),
+            Ok(_) => tracing::debug!("the director knows no base owner"),
+            Err(error) => tracing::debug!(error = %Chain(&error), "the director did not name a base owner"),
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -144,11 +189,7 @@ async fn begin(process: &Process, owner: OwnerId, wanted: Wanted) -> Result<Lear
     }
 }
 
-async fn find_named(
-    process: &Process,
-    type_id: TypeId,
-    identifier: &Value,
-) -> Result<annals_ids::DatabaseId, NotLearned> {
+async fn find_named(process: &Process, type_id: TypeId, identifier: &Value) -> Result<DatabaseId, NotLearned> {
     let entity_type = type_of(process, type_id)?;
     let read = |transaction: Transaction| async move { find_stored(&transaction, entity_type, identifier).await };
     let found = process.store.read(read).await.map_err(refused)?;

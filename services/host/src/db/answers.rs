@@ -144,7 +144,8 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
     };
     let database = DatabaseId(wanted.database);
     let checkout = match accounts::check_out(store, database, OwnerId(wanted.preferred)).await {
-        Ok(checkout) => checkout,
+        Ok(Some(checkout)) => checkout,
+        Ok(None) => return failed(format!("there is no entity {database} in the database")),
         Err(error) => return failed(Chain(&error).to_string()),
     };
     let stored = match accounts::load(store, database).await {

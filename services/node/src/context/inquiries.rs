@@ -88,7 +88,7 @@ impl Context<'_> {
         self.inquire(Inquiry::Begin(wanted), timeout_ms, (then, note))
     }
 
-    fn needs_base(&self, what: &'static str) -> Result<(), Denied> {
+    pub(super) fn needs_base(&self, what: &'static str) -> Result<(), Denied> {
         match self.image().base() {
             Some(_) => Ok(()),
             None => Err(Denied::BaseOnly { what }),
@@ -96,7 +96,24 @@ impl Context<'_> {
     }
 
     /// Records the wait, and queues the query at the gate.
-    fn inquire(&mut self, inquiry: Inquiry, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<(), Denied> {
+    pub(super) fn inquire(
+        &mut self,
+        inquiry: Inquiry,
+        timeout_ms: u64,
+        (then, note): (u32, Vec<u8>),
+    ) -> Result<(), Denied> {
+        let number = self.await_answer(timeout_ms, (then, note))?;
+        let entity = self.entity();
+        self.cx.emit(Output::Inquire {
+            entity,
+            number,
+            inquiry,
+        });
+        Ok(())
+    }
+
+    /// Records the wait for the answer to an inquiry, and returns its number.
+    pub(super) fn await_answer(&mut self, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<CallNumber, Denied> {
         self.cx.needs(note.len())?;
         // Like an entity id the number is never reused, so that a late answer cannot match another wait.
         let number = CallNumber(self.cx.new_entity().ok_or(Denied::NoIds)?.0);
@@ -107,14 +124,8 @@ impl Context<'_> {
             number,
             awaiting,
         };
-        let entity = self.entity();
-        self.cx.record_for(entity, false, body);
-        self.cx.emit(Output::Inquire {
-            entity,
-            number,
-            inquiry,
-        });
-        Ok(())
+        self.cx.record_for(self.entity, false, body);
+        Ok(number)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use annals_event::{
     Body,
-    ledger::{Assets, LONGEST_OPEN, LedgerView, ORDERS_WAITING, Order},
+    ledger::{Assets, LONGEST_OPEN, LedgerView, ORDERS_WAITING, Order, RefusalReason},
 };
 use annals_ids::{DatabaseId, EntityId, OfferVersion, Slot, TradeId, TransferId, WallTime};
 
@@ -123,6 +123,27 @@ impl Context<'_> {
     /// As [`Context::order`].
     pub fn cancel(&mut self, trade: TradeId) -> Result<TransferId, Denied> {
         self.order(Order::Cancel { trade })
+    }
+
+    /// Deletes the stored entity from the database and ends it (`destroy` with `deleteFromDB`). Its row, and all index
+    /// entries by which it is found, are deleted once, and it is never activated again. The log, the archive and the
+    /// ledger keep its past. What changes between this call and the end is lost.
+    ///
+    /// Assets are never destroyed with their holder. If the ledger has any, or a trade or reserved transfer of the
+    /// entity is open, [`Behaviour::booked`](crate::Behaviour::booked) is called with
+    /// [`RefusalReason::StillHolds`], and nothing is changed. A gift that is on its way to it goes back to the giver.
+    ///
+    /// # Errors
+    /// As [`Context::order`]; at once with [`RefusalReason::StillHolds`] if the entity knows that it would be refused.
+    pub fn delete(&mut self) -> Result<TransferId, Denied> {
+        let holds = |view: &LedgerView| {
+            let held = view.holdings.as_ref().is_some_and(|held| !held.slots.is_empty());
+            held || !view.trades.is_empty() || !view.gifts.is_empty()
+        };
+        if self.ledger().is_some_and(holds) {
+            return Err(Denied::Order(RefusalReason::StillHolds));
+        }
+        self.order(Order::Delete)
     }
 
     fn deadline(&self, within_ms: u64) -> WallTime {

@@ -1,9 +1,10 @@
 //! Requests of behaviour to its owner, for its own entity or another one.
 
-use annals_event::Call;
+use annals_def::Value;
+use annals_event::{Audience, Call};
 use annals_ids::{Address, EntityId, OwnerId, Part};
 
-use super::{Context, Denied};
+use super::{Context, Denied, measure};
 use crate::output::Request;
 
 impl Context<'_> {
@@ -63,6 +64,9 @@ impl Context<'_> {
             Request::CreateCell { place, .. } | Request::OpenSpace { place, .. } if !place.is_sound() => {
                 Err(Denied::Place)
             }
+            Request::InvokeFor {
+                entity, method, args, ..
+            } => self.check_invocation(*entity, method, args),
             Request::GiveClient { from, to } if from == to => Err(Denied::ClientKept {
                 from: *from,
                 to: *to,
@@ -70,6 +74,44 @@ impl Context<'_> {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+impl Context<'_> {
+    /// Calls a client method of another entity on the client of this cell part alone (`clientEntity(id)`). It reaches
+    /// the client among the other events of that entity, in their order and at most once, as long as the client sees
+    /// it. If the client does not see the entity at the moment, the call is dropped, and counted by the cell.
+    ///
+    /// # Errors
+    /// If this is a base part, the entity is not known here, or it has no such client method with such arguments.
+    pub fn invoke_in_view(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Result<(), Denied> {
+        if entity == self.entity {
+            return self.invoke(Audience::Own, method, args);
+        }
+        let (viewer, method) = (self.entity, method.to_owned());
+        self.request(Request::InvokeFor {
+            viewer,
+            entity,
+            method,
+            args,
+        })
+    }
+
+    /// Checks a call of a client method of an entity that is known here.
+    fn check_invocation(&self, entity: EntityId, method: &str, args: &[Value]) -> Result<(), Denied> {
+        let entity_type = match self.cx.image(entity) {
+            Some(_) => self.cx.entity_type(entity),
+            None => self
+                .around
+                .ghost(self.cx.schema(), entity)
+                .map(|ghost| ghost.entity_type),
+        };
+        let entity_type = entity_type.ok_or(Denied::UnknownHere { entity })?;
+        let found = entity_type.client_method_named(method).ok_or_else(|| Denied::Unknown {
+            entity_type: entity_type.name.clone(),
+            what: format!("client method {method}"),
+        })?;
+        self.cx.needs(measure(entity_type, found, args)?)
     }
 }
 
@@ -82,6 +124,7 @@ fn about(request: &Request) -> (&'static str, Option<Part>) {
         Request::GiveClient { .. } => ("give or take a client", Some(Part::Base)),
         Request::CloseClient { .. } => ("close the connection of its client", Some(Part::Base)),
         Request::Teleport { .. } => ("teleport", Some(Part::Cell)),
+        Request::InvokeFor { .. } => ("call its client", Some(Part::Cell)),
         Request::OpenSpace { .. } => ("open a space", None),
     }
 }

@@ -94,7 +94,38 @@ impl Wait {
     pub fn ask(self, context: &mut Context<'_>, to: Mailbox, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         context.ask(to, method, args, self.timeout_ms, (self.then, self.note))
     }
+
+    /// Creates an entity on the base owner that the director names; [`Behaviour::learned`](crate::Behaviour::learned)
+    /// is called with the answer.
+    ///
+    /// # Errors
+    /// As for [`Context::create_base_anywhere`].
+    pub fn create_anywhere(
+        self,
+        context: &mut Context<'_>,
+        entity_type: &str,
+        new: NewProperties,
+    ) -> Result<(), Denied> {
+        context.create_base_anywhere(entity_type, new, self.timeout_ms, (self.then, self.note))
+    }
+
+    /// The same on the home of another entity.
+    ///
+    /// # Errors
+    /// As for [`Context::create_base_beside`].
+    pub fn create_beside(
+        self,
+        context: &mut Context<'_>,
+        other: Mailbox,
+        entity_type: &str,
+        new: NewProperties,
+    ) -> Result<(), Denied> {
+        context.create_base_beside(other, entity_type, new, self.timeout_ms, (self.then, self.note))
+    }
 }
+
+/// Properties of a new entity that differ from their defaults.
+type NewProperties = Vec<(MemberId, Value)>;
 
 /// The arguments of a call, or the values of an answer, if their number is the declared one.
 ///

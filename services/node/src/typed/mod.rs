@@ -8,6 +8,7 @@ mod call;
 mod component;
 mod edit;
 mod later;
+mod recipients;
 
 use annals_def::{Path, Schema, Step, Value, typed::Typed};
 use annals_event::{
@@ -28,6 +29,7 @@ use crate::{
 pub use call::{Failure, Reply, Returned, Wait, answer, argument, arguments, no_method, returned};
 pub use edit::{ArrayEdit, Editable, Spot, ValueEdit};
 pub use later::Later;
+pub use recipients::Recipients;
 
 /// Behaviour was generated from another schema than the realm's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -27,6 +27,7 @@ fn asked(ask: Ask) -> String {
         Ask::Spend(item) => format!("destroy {}", items(item)),
         Ask::Give(item) => format!("reserve {} for the other", items(item)),
         Ask::Post => "complete the gift".to_owned(),
+        Ask::Delete => "be deleted".to_owned(),
     }
 }
 
@@ -35,6 +36,9 @@ fn came(state: &TradeState, after: &TradeState) -> String {
         return ": nothing changes".to_owned();
     }
     let ledger = &after.ledger;
+    if ledger.deleted != state.ledger.deleted {
+        return ": it is deleted".to_owned();
+    }
     let stage = match ledger.stage {
         Stage::Open => "",
         Stage::Settled => ", settled",

@@ -23,14 +23,14 @@ use annals_host::{
     process::{Settings, connect, remote_store, request},
     world::compile,
 };
-use annals_ids::{DatabaseId, Mailbox, MemberId, OwnerId, OwnerKind, TimerId};
+use annals_ids::{DatabaseId, EntityId, Mailbox, MemberId, OwnerId, OwnerKind, Part, TimerId, TypeId};
 use annals_node::{
     Answer, Behaviour, Caller, Context,
     inquiry::{Learned, Life, NotLearned, Wanted},
     outbound::read_answer,
     writer::Durability,
 };
-use annals_store::Store;
+use annals_store::{Store, Transaction, layout::database};
 use annals_wire::{
     Subjects,
     control::{BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, LifeBegun},
@@ -60,7 +60,10 @@ const QUERY_TIMEOUT_MS: u64 = 90_000;
 const ENTITIES: u64 = 8;
 
 /// Capacity for answers: more than are ever requested.
-const ANSWER_CAPACITY: usize = 64;
+const ANSWER_CAPACITY: usize = 128;
+
+/// Entities that are created, on each owner if it is named.
+const CREATED: usize = 12;
 
 /// The level of those entities.
 const LEVEL: u64 = 77;
@@ -82,6 +85,12 @@ enum Order {
     Begin(Wanted),
     /// Call this service outside the realm.
     Call(&'static str),
+    /// Create an entity on the owner that the director names.
+    Create,
+    /// Create an entity on the home of this one.
+    CreateBeside(Mailbox),
+    /// Only for the activation of this stored entity, once its holdings are known.
+    Delete(DatabaseId),
 }
 
 type Outcome = Result<Learned, NotLearned>;
@@ -100,7 +109,12 @@ impl Behaviour for Ordered {
 
     fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
         let own = context.database();
-        let is_for_it = |order: &Order| !matches!(order, Order::Keep(entity) if Some(*entity) != own);
+        let is_ready = context.ledger().is_some_and(|view| view.holdings.is_some());
+        let is_for_it = |order: &Order| match order {
+            Order::Keep(entity) => Some(*entity) == own,
+            Order::Delete(entity) => Some(*entity) == own && is_ready,
+            _ => true,
+        };
         let mut orders = self.orders.lock().expect("the lock is not poisoned");
         let order = orders
             .front()
@@ -120,6 +134,11 @@ impl Behaviour for Ordered {
                 let body = b"one sword".to_vec();
                 context.call_outside(service, body, QUERY_TIMEOUT_MS, (then, note))
             }
+            Some(Order::Create) => context.create_base_anywhere("Avatar", Vec::new(), QUERY_TIMEOUT_MS, (then, note)),
+            Some(Order::CreateBeside(other)) => {
+                context.create_base_beside(other, "Avatar", Vec::new(), QUERY_TIMEOUT_MS, (then, note))
+            }
+            Some(Order::Delete(_)) => context.delete().map(drop),
             Some(Order::Begin(wanted)) => context.begin_stored(wanted, QUERY_TIMEOUT_MS, (then, note)),
         };
         asked.unwrap_or_else(|denied| panic!("{denied}"));
@@ -346,6 +365,8 @@ async fn stored_entities_have_one_activation_despite_races_and_crashes() {
     let lives = activate_concurrently(&world, &mut bases).await;
     check_look_ups(&world, &mut bases, &lives).await;
     call_services(&shop, &mut bases[0]).await;
+    create_anywhere(&mut bases[0]).await;
+    delete(&mut realm, &world, &mut bases[0]).await;
     crash_holder(&mut realm, &world, &mut bases[0], &theirs).await;
     realm.stop().await.expect("the realm stops");
 }
@@ -416,6 +437,59 @@ async fn check_look_ups(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<D
         let written = base.ask(Order::Keep(database)).await;
         assert_eq!(written, Ok(Learned::Written { database, taken }));
     }
+}
+
+/// The mailbox of an entity that was created.
+fn created(outcome: Outcome) -> Mailbox {
+    match outcome {
+        Ok(Learned::Created { mailbox }) => mailbox,
+        other => panic!("it is created: {other:?}"),
+    }
+}
+
+/// Entities are created on several owners, each where the director finds the fewest.
+async fn create_anywhere(base: &mut OwnBase) {
+    let mut homes: BTreeMap<OwnerId, BTreeSet<EntityId>> = BTreeMap::new();
+    for _ in 0..CREATED {
+        let mailbox = created(base.ask(Order::Create).await);
+        homes.entry(mailbox.home).or_default().insert(mailbox.entity);
+    }
+    assert_eq!(homes.values().map(BTreeSet::len).sum::<usize>(), CREATED);
+    assert!(homes.len() > 1, "{homes:?}");
+}
+
+/// A stored entity is deleted although the store is killed; nothing finds or activates it any more.
+async fn delete(realm: &mut Realm, world: &World, base: &mut OwnBase) {
+    let database = world.make("Avatar", "short", "a short life").await;
+    let (_, _, was_active) = begun(base.ask(Order::Begin(Wanted::Id(database))).await);
+    assert!(!was_active);
+    base.order(Order::Delete(database));
+    assert!(realm.kill("db").expect("it can be killed"), "there is one");
+    assert!(realm.start_again("db").expect("it starts"));
+    let ended = async {
+        while base.ask(Order::Begin(Wanted::Id(database))).await != Err(NotLearned::Absent) {}
+        let key = database::checkout_key(database);
+        let held = || {
+            world.store.read(|transaction: Transaction| {
+                let key = key.clone();
+                async move { transaction.get(&key).await }
+            })
+        };
+        while held().await.expect("the store answers").is_some() {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    within(TIMEOUT, "the entity to be deleted", ended).await;
+    assert_eq!(
+        base.ask(named(&world.schema, "a short life")).await,
+        Err(NotLearned::Absent)
+    );
+    let Ok(Learned::Found(found)) = base.ask(Order::Find).await else {
+        panic!("the index is there");
+    };
+    assert!(found.iter().all(|known| known.database != database), "{found:?}");
+    let checked_out = accounts::check_out(&world.store, database, OwnerId(1)).await;
+    assert_eq!(checked_out.expect("the store answers"), None);
 }
 
 /// Calls outside are repeated while a service is not there, each time with the same key, and are answered once.
@@ -530,7 +604,16 @@ async fn serve(mut stream: TcpStream, keys: &Mutex<Vec<String>>) {
     let _ = stream.write_all(answer.as_bytes()).await;
 }
 
-/// The holder of an owner crashes: its activations continue, and an entity that was checked out there but not activated
+fn base_part(home: OwnerId, entity: u64) -> Mailbox {
+    Mailbox {
+        entity: EntityId(entity),
+        home,
+        type_id: TypeId(0),
+        part: Part::Base,
+    }
+}
+
+/// The holder of an owner crashes: entities are created there once, its activations continue, and an entity that was checked out there but not activated
 /// is activated by the new holder.
 async fn crash_holder(realm: &mut Realm, world: &World, base: &mut OwnBase, theirs: &BTreeSet<OwnerId>) {
     let mut lost = BTreeMap::new();
@@ -541,7 +624,26 @@ async fn crash_holder(realm: &mut Realm, world: &World, base: &mut OwnBase, thei
         world.check_out(*owner, waiting).await;
         lost.insert(*owner, (living, entity, waiting));
     }
+    let beside: Vec<Mailbox> = lost
+        .iter()
+        .map(|(owner, (_, entity, _))| base_part(*owner, *entity))
+        .collect();
+    for _ in 0..CREATED {
+        beside.iter().for_each(|other| base.order(Order::CreateBeside(*other)));
+    }
     assert!(realm.kill("base-1").expect("it can be killed"), "there is one");
+    let mut homes: BTreeMap<OwnerId, BTreeSet<EntityId>> = BTreeMap::new();
+    for _ in 0..CREATED * beside.len() {
+        let mailbox = created(base.next_answer().await);
+        assert!(
+            homes.entry(mailbox.home).or_default().insert(mailbox.entity),
+            "{mailbox:?}"
+        );
+    }
+    assert!(
+        homes.keys().eq(lost.keys()) && homes.values().all(|made| made.len() == CREATED),
+        "{homes:?}"
+    );
     for (owner, (living, entity, waiting)) in lost {
         let (_, mailbox, was_active) = begun(base.ask(Order::Begin(Wanted::Id(living))).await);
         assert_eq!((mailbox.home, mailbox.entity.0, was_active), (owner, entity, true));

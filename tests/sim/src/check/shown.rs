@@ -1,7 +1,7 @@
 //! No shown event is lost: every event that a client was shown is in the archive, with the same number and value.
 
 use annals_client::{Event, What};
-use annals_event::Body;
+use annals_event::{Audience, Body};
 use annals_ids::{EntityId, Part};
 use annals_wire::client::change_hash;
 
@@ -18,7 +18,10 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
                     let event = event.and_then(|history| history.get(&showing.number)?.first());
                     match event {
                         None => Err("it is not in the archive".to_owned()),
-                        Some(event) => same(world, archive, showing, event),
+                        Some(event) => {
+                            let viewer = client.core.controls().map(|(entity, _)| entity);
+                            same(world, archive, (viewer, showing), event)
+                        }
                     }
                 }
                 Event::Refreshed { part, entity, upto, .. } => {
@@ -53,7 +56,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
 fn same(
     world: &World,
     archive: &Archive,
-    showing: &annals_client::Showing,
+    (viewer, showing): (Option<EntityId>, &annals_client::Showing),
     event: &annals_event::Event,
 ) -> Result<(), String> {
     let type_id = match showing.part {
@@ -93,9 +96,14 @@ fn same(
             Body::Invoked {
                 method: logged,
                 args: values,
-                ..
+                audience,
             },
         ) => {
+            if let Audience::Of(meant) = audience
+                && viewer.is_some_and(|viewer| viewer != *meant)
+            {
+                return Err(format!("it is for the client of entity {meant} alone"));
+            }
             if method == logged && args == values {
                 Ok(())
             } else {
@@ -111,4 +119,20 @@ fn same(
             Err(format!("the archive has \"{}\" there, of {length} events", body.name()))
         }
     }
+}
+
+/// Number of calls of client methods that one client alone is shown.
+#[must_use]
+pub fn count_directed(archive: &Archive) -> usize {
+    let events = archive.logs.values().flatten().flat_map(|batch| &batch.events);
+    let is_directed = |body: &Body| {
+        matches!(
+            body,
+            Body::Invoked {
+                audience: Audience::Of(_),
+                ..
+            }
+        )
+    };
+    events.filter(|event| is_directed(&event.body)).count()
 }

@@ -4,7 +4,7 @@
 use annals_def::Value;
 use annals_event::Place;
 use annals_ids::{Position, TimerId, TypeId};
-use annals_node::Context;
+use annals_node::{Context, Denied};
 
 use super::EXTENT;
 
@@ -16,6 +16,9 @@ const TYPE: TypeId = TypeId(2);
 /// Time between two steps, milliseconds of game time, and length of a step, metres.
 const PAUSE: u64 = 700;
 const STEP: u64 = 9;
+
+/// Distance within which players hear beasts, metres.
+const REACH: f32 = 20.0;
 
 pub(super) const DEFINITION: &str = r"<root>
   <AppealRadius> 15 </AppealRadius>
@@ -40,6 +43,20 @@ pub(super) fn gather(context: &mut Context<'_>, count: u64) {
         let place = Place { position, ..place };
         let made = context.create_cell_only(TYPE, place, Vec::new());
         made.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+}
+
+/// Lets the own client alone hear a beast nearby, real on this cell or a ghost.
+pub(super) fn hear(context: &mut Context<'_>) {
+    let near = match context.entities_in_range(REACH, Some(BEAST)) {
+        Ok(found) => found.first().copied(),
+        // The range is not covered, or the map is not known.
+        Err(Denied::Beyond { .. } | Denied::NoMap) => None,
+        Err(denied) => panic!("{denied}"),
+    };
+    if let Some(beast) = near {
+        let heard = context.invoke_in_view(beast, "onGrowl", vec![Value::UInt(0)]);
+        heard.unwrap_or_else(|denied| panic!("{denied}"));
     }
 }
 

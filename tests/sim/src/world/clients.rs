@@ -594,7 +594,7 @@ impl World {
         let Some(preferred) = self.any_base() else {
             return Some(LoginRefusal::Busy);
         };
-        let Ok(checkout) = immediate(accounts::check_out(&self.store, account.database, preferred)) else {
+        let Ok(Some(checkout)) = immediate(accounts::check_out(&self.store, account.database, preferred)) else {
             return Some(LoginRefusal::Busy);
         };
         let Some((base, hold)) = self.located(checkout.owner) else {
@@ -655,7 +655,7 @@ impl World {
         lives.filter_map(|&person| Some((person, self.key(person)?))).collect()
     }
 
-    fn any_base(&mut self) -> Option<OwnerId> {
+    pub(super) fn any_base(&mut self) -> Option<OwnerId> {
         let owners: Vec<OwnerId> = self
             .director
             .as_ref()?

@@ -6,7 +6,7 @@ use annals_def::EntityType;
 use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, Part, ProcessId};
 use annals_node::{
     Begun, NotOpened,
-    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
+    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NewBase, NotLearned, Wanted},
 };
 use annals_store::{Transaction, immediate, layout::database::Checkout};
 
@@ -85,6 +85,10 @@ impl World {
                 Some(Err(why)) => return self.learn(&asking, Err(why)),
                 None => None,
             },
+            Inquiry::Place(new) => match self.any_base() {
+                Some(on) => return self.place_base(&asking, on, new.clone()),
+                None => None,
+            },
         };
         match learned {
             Some(learned) => self.learn(&asking, Ok(learned)),
@@ -155,7 +159,7 @@ impl World {
 
     pub(super) fn check_out(&mut self, mut asking: Asking, epoch: Epoch, database: DatabaseId) {
         let checked_out = immediate(accounts::check_out(&self.store, database, asking.at));
-        let Ok(checkout) = checked_out else {
+        let Ok(Some(checkout)) = checked_out else {
             return self.inquire_after(AGAIN, AGAIN, asking);
         };
         if checkout.owner != asking.at {
@@ -240,6 +244,21 @@ impl World {
             entity,
             number,
             outcome,
+        };
+        let delay = self.between(100, 2_000);
+        self.after(delay, Step::Learned { hold, input });
+    }
+
+    /// The director has named an owner for a new entity.
+    fn place_base(&mut self, asking: &Asking, on: OwnerId, new: NewBase) {
+        let Asking {
+            hold, entity, number, ..
+        } = *asking;
+        let input = BaseInput::Place {
+            entity,
+            number,
+            on,
+            new,
         };
         let delay = self.between(100, 2_000);
         self.after(delay, Step::Learned { hold, input });

@@ -83,7 +83,14 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     text.line(&format!("Self(context.mailbox(Part::{name}))"));
     text.close("}");
     creation(text, named, side);
-    let mut scope = Scope::with(&["of", "create", "create_alone", "create_cell"]);
+    let mut scope = Scope::with(&[
+        "of",
+        "create",
+        "create_alone",
+        "create_anywhere",
+        "create_beside",
+        "create_cell",
+    ]);
     for method in named.methods(side) {
         call(text, named, method, &mut scope, side);
     }
@@ -104,6 +111,7 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
             ));
             text.line("Ok(Self(made))");
             text.close("}");
+            creation_elsewhere(text, named);
             if named.entity_type.parts.cell {
                 text.gap();
                 text.doc("Asks for the entity's cell part, once this call is over.");
@@ -126,6 +134,37 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
             text.line("Ok(Self(made))");
             text.close("}");
         }
+    }
+}
+
+/// Writes the functions that create base parts on other owners.
+fn creation_elsewhere(text: &mut Text, named: &Named<'_>) {
+    let functions = [
+        (
+            "create_anywhere",
+            "Makes an entity on the owner that the director names; `learned` gets its mailbox.",
+            None,
+        ),
+        (
+            "create_beside",
+            "Makes an entity on the home of another one; `learned` gets its mailbox.",
+            Some("other"),
+        ),
+    ];
+    for (name, about, other) in functions {
+        text.gap();
+        text.doc(about);
+        let other_parameter = other.map(|name| format!("{name}: Mailbox"));
+        let parameters: Vec<String> = std::iter::once("context: &mut Context<'_>".to_owned())
+            .chain(other_parameter)
+            .chain(["new: NewBase", "wait: Wait"].map(str::to_owned))
+            .collect();
+        text.function(&format!("pub fn {name}"), &parameters, "Result<(), Denied>", '{');
+        text.line("let properties = new.into_properties();");
+        let of = named.entity_type.name.as_str();
+        let other = other.map_or_else(String::new, |name| format!("{name}, "));
+        text.line(&format!("wait.{name}(context, {other}{of:?}, properties)"));
+        text.close("}");
     }
 }
 
@@ -168,16 +207,26 @@ pub(super) fn clients(text: &mut Text, named: &Named<'_>) {
     text.doc(&format!("Clients that see a `{}`.", named.entity_type.name));
     text.open("pub struct Clients<'e, 'd> {");
     text.line("context: &'e mut Context<'d>,");
-    text.line("audience: Audience,");
+    text.line("to: node::Recipients,");
     text.close("}");
     text.gap();
     text.open("impl<'e, 'd> Clients<'e, 'd> {");
     text.doc("These of them.");
     let parameters = ["context: &'e mut Context<'d>".into(), "audience: Audience".into()];
     text.function("pub fn new", &parameters, "Self", '{');
-    text.line("Self { context, audience }");
+    text.line("let to = node::Recipients::Audience(audience);");
+    text.line("Self { context, to }");
     text.close("}");
-    let mut scope = Scope::with(&["new"]);
+    if named.entity_type.parts.cell {
+        text.gap();
+        text.doc("The own client of the calling part alone, for an entity that it has in view.");
+        let parameters = ["context: &'e mut Context<'d>".into(), "entity: EntityId".into()];
+        text.function("pub fn in_view", &parameters, "Self", '{');
+        text.line("let to = node::Recipients::InView(entity);");
+        text.line("Self { context, to }");
+        text.close("}");
+    }
+    let mut scope = Scope::with(&["in_view", "new"]);
     for method in &named.entity_type.client_methods {
         let arguments = parameters_of(named, method);
         let mut parameters = vec!["&mut self".to_owned()];
@@ -188,10 +237,7 @@ pub(super) fn clients(text: &mut Text, named: &Named<'_>) {
         let name = scope.snake(&method.name);
         text.function(&format!("pub fn {name}"), &parameters, "Result<(), Denied>", '{');
         write_args(text, &arguments);
-        text.chain(
-            "self.context",
-            &format!(".invoke(self.audience, {:?}, args)", method.name),
-        );
+        text.line(&format!("self.to.invoke(self.context, {:?}, args)", method.name));
         text.close("}");
     }
     text.close("}");

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The reasons in the order of their numbers, which never change.
-const REASONS: [RefusalReason; 19] = [
+const REASONS: [RefusalReason; 20] = [
     RefusalReason::NotStored,
     RefusalReason::NotAlive,
     RefusalReason::Empty,
@@ -50,6 +50,7 @@ const REASONS: [RefusalReason; 19] = [
     RefusalReason::Stale,
     RefusalReason::BadDeadline,
     RefusalReason::BadWarrant,
+    RefusalReason::StillHolds,
 ];
 
 const STAGES: [Stage; 4] = [Stage::Open, Stage::Settled, Stage::Cancelled, Stage::Expired];

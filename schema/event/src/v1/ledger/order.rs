@@ -112,6 +112,8 @@ pub enum Order {
         /// The operator's authority.
         warrant: Box<Warrant>,
     },
+    /// Deletes the stored entity from the database, if it holds nothing and is party to nothing that is open.
+    Delete,
 }
 
 /// What an order names, whatever it asks for.
@@ -251,6 +253,7 @@ impl Order {
                 warrant: Some(warrant),
                 ..none
             },
+            Order::Delete => none,
         }
     }
 
@@ -364,6 +367,7 @@ impl Order {
                 assets.write(out);
                 warrant.write(out);
             }
+            Order::Delete => out.push(13),
         }
     }
 
@@ -417,6 +421,7 @@ impl Order {
                 assets: Assets::read(reader)?,
                 warrant: Box::new(Warrant::read(reader)?),
             },
+            13 => Order::Delete,
             _ => return Err(wrong),
         })
     }

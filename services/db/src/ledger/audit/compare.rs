@@ -145,6 +145,13 @@ impl Audit {
         for (holder, _) in &rows.parties {
             held.entry(*holder).or_default().1 += 1;
         }
+        let deleted = rows.holders.iter().filter(|(_, row)| row.deleted);
+        let deleted: BTreeSet<DatabaseId> = deleted.map(|(holder, _)| *holder).collect();
+        for holder in std::mem::take(&mut self.deleted).symmetric_difference(&deleted) {
+            let is_so = deleted.contains(holder);
+            let name = format!("whether entity {holder} of the database was deleted");
+            self.differ(&name, &!is_so, &is_so);
+        }
         let all: BTreeSet<DatabaseId> = held.keys().chain(rows.holders.keys()).copied().collect();
         for holder in all {
             let counted = held.get(&holder).copied().unwrap_or_default();

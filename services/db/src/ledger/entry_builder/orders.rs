@@ -11,7 +11,7 @@ use annals_store::layout::ledger::Head;
 
 use super::{EntryBuilder, breach};
 use crate::ledger::{
-    books::{Item, Open, Row, Stop},
+    books::{HolderRow, Item, Open, Row, Stop},
     rules::Ask,
 };
 
@@ -58,6 +58,7 @@ impl EntryBuilder<'_> {
             Order::Withdraw { trade, slot, assets } => self.withdraw(*trade, *slot, assets),
             Order::Accept { trade, version } => self.accept(*trade, *version),
             Order::Cancel { trade } => self.cancel(*trade),
+            Order::Delete => self.delete(),
         }
     }
 
@@ -126,6 +127,9 @@ impl EntryBuilder<'_> {
         }
         if gift.expires <= self.wall {
             return Err(RefusalReason::NotOpen.into());
+        }
+        if self.row(gift.to)?.deleted {
+            return Err(RefusalReason::UnknownHolder.into());
         }
         self.shift(pending(&gift), inventory(gift.to), &gift.assets)?;
         self.check_room(gift.to)?;
@@ -230,6 +234,21 @@ impl EntryBuilder<'_> {
         Ok(Outcome::Voided)
     }
 
+    /// Closes the holder for ever. Assets are never destroyed with their holder.
+    fn delete(&mut self) -> Result<Outcome, Stop> {
+        let row = self.row(self.holder)?;
+        if row.held > 0 || row.open > 0 {
+            return Err(RefusalReason::StillHolds.into());
+        }
+        let row = HolderRow {
+            life: None,
+            deleted: true,
+            ..row
+        };
+        self.books.holders.set(self.holder, Some(row));
+        Ok(Outcome::Posted)
+    }
+
     pub(in crate::ledger) fn return_gift(&mut self, mut gift: Gift, stage: Stage) -> Result<(), Stop> {
         let back = AssetSlot {
             holder: Holder::Stored(gift.from),
@@ -266,8 +285,8 @@ impl EntryBuilder<'_> {
             return Err(RefusalReason::Oneself.into());
         }
         match self.books.holder(other)? {
-            Some(_) => Ok(()),
-            None => Err(RefusalReason::UnknownHolder.into()),
+            Some(row) if !row.deleted => Ok(()),
+            _ => Err(RefusalReason::UnknownHolder.into()),
         }
     }
 

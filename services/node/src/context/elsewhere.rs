@@ -1,0 +1,135 @@
+//! Creating base entities on other owners (rule C15).
+//!
+//! The waiting entity keeps its wait under the number of an inquiry, so the answer and its absence reach behaviour as
+//! those of inquiries do. The request itself is a call between the two owners.
+
+use std::collections::BTreeMap;
+
+use annals_def::Value;
+use annals_event::{Call, latest::call::RequestedBase};
+use annals_ids::{Address, CallNumber, EntityId, Mailbox, MemberId, OwnerId, Part, TypeId};
+
+use super::{Context, Denied, Stored};
+use crate::{
+    behaviour::Caller,
+    inquiry::{DATABASE, Inquiry, Learned, NewBase, NotLearned},
+    owner_context::OwnerContext,
+};
+
+impl Context<'_> {
+    /// Creates an entity with a base part on the base owner with the fewest entities, which the director names
+    /// (`createBaseAnywhere`). [`Behaviour::learned`](crate::Behaviour::learned) is called with `then` and `note`, and
+    /// [`Learned::Created`] or the reason why there is none. The entity is created at most once, even if either side
+    /// fails.
+    ///
+    /// After [`NotLearned::Late`] it is not known whether it was created. Give the entity a property that names its
+    /// creator, if that matters: its `created` can call back.
+    ///
+    /// # Errors
+    /// If this is the cell part, or a value does not fit.
+    pub fn create_base_anywhere(
+        &mut self,
+        entity_type: &str,
+        properties: Vec<(MemberId, Value)>,
+        timeout_ms: u64,
+        (then, note): (u32, Vec<u8>),
+    ) -> Result<(), Denied> {
+        self.needs_base("create_base_anywhere")?;
+        let new = self.new_base(entity_type, properties)?;
+        self.inquire(Inquiry::Place(new), timeout_ms, (then, note))
+    }
+
+    /// Creates an entity with a base part on the owner that another entity has its home on (`createBaseRemotely`), so
+    /// that calls between the two stay within one owner. The rest is as with [`Context::create_base_anywhere`]; a home
+    /// that is a cell, as of an entity without a base part, refuses.
+    ///
+    /// # Errors
+    /// As [`Context::create_base_anywhere`].
+    pub fn create_base_beside(
+        &mut self,
+        other: Mailbox,
+        entity_type: &str,
+        properties: Vec<(MemberId, Value)>,
+        timeout_ms: u64,
+        (then, note): (u32, Vec<u8>),
+    ) -> Result<(), Denied> {
+        self.needs_base("create_base_beside")?;
+        let new = self.new_base(entity_type, properties)?;
+        let number = self.await_answer(timeout_ms, (then, note))?;
+        let entity = self.entity();
+        self.cx.request_base((entity, number), other.home, new);
+        Ok(())
+    }
+
+    /// Checks the properties of an entity that is to be created on another owner, as creating it here would.
+    fn new_base(&self, entity_type: &str, properties: Vec<(MemberId, Value)>) -> Result<NewBase, Denied> {
+        let type_id = self.cx.schema.type_named(entity_type).map(|found| found.id);
+        let type_id = type_id.ok_or_else(|| self.unknown(format!("entity type {entity_type} beside it")))?;
+        self.cx.initial(type_id, Part::Base, properties.clone())?;
+        // In the order in which a call has them.
+        let properties: BTreeMap<MemberId, Value> = properties.into_iter().collect();
+        let properties = properties.into_iter().collect();
+        Ok(NewBase { type_id, properties })
+    }
+}
+
+impl OwnerContext {
+    /// Calls an owner to create the entity for which another one waits under this number. Has no effect if that does
+    /// not wait any more.
+    pub fn request_base(&mut self, (by, of): (EntityId, CallNumber), on: OwnerId, new: NewBase) {
+        let awaits = |image: &annals_event::Image| image.links.awaiting.contains_key(&(DATABASE, of));
+        if !self.image(by).is_some_and(awaits) {
+            return;
+        }
+        let NewBase { type_id, properties } = new;
+        let wanted = RequestedBase {
+            by,
+            of,
+            type_id,
+            properties,
+        };
+        let (from, to) = (Address::Owner(self.owner()), Address::Owner(on));
+        self.call(from, to, on, Call::CreateBase(Box::new(wanted)));
+    }
+
+    /// Creates a base part that an entity on the calling owner wants, and answers.
+    pub fn create_requested(&mut self, caller: &Caller, wanted: RequestedBase) {
+        let RequestedBase {
+            by,
+            of,
+            type_id,
+            properties,
+        } = wanted;
+        let created = self.create_base(type_id, properties, Stored::default());
+        let created = created.map(|entity| (entity, type_id)).map_err(|why| why.to_string());
+        self.answer_creation(caller, (by, of), created);
+    }
+
+    /// Answers a request for a base part on the link back.
+    pub fn answer_creation(
+        &mut self,
+        caller: &Caller,
+        (by, of): (EntityId, CallNumber),
+        created: Result<(EntityId, TypeId), String>,
+    ) {
+        let back = caller.link.back();
+        self.call(back.from, back.to, caller.home, Call::Created { by, of, created });
+    }
+
+    /// Delivers the answer of the owner that was called to create an entity.
+    pub fn take_created(
+        &mut self,
+        caller: &Caller,
+        (by, of): (EntityId, CallNumber),
+        created: Result<(EntityId, TypeId), String>,
+    ) {
+        let mailbox = |(entity, type_id)| Mailbox {
+            entity,
+            home: caller.home,
+            type_id,
+            part: Part::Base,
+        };
+        let outcome = created.map(mailbox).map(|mailbox| Learned::Created { mailbox });
+        self.inform(by, of, &outcome.map_err(NotLearned::Refused));
+    }
+}

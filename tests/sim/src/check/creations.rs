@@ -1,0 +1,68 @@
+//! Entities are created on other owners once (C15): each request in the archive created one entity, and was answered
+//! once, with that entity.
+
+use std::collections::BTreeMap;
+
+use annals_event::{Body, Call, Subject};
+use annals_ids::{CallNumber, EntityId};
+
+use crate::{archive::Archive, game::EGG, world::World};
+
+/// Checks that each request created one entity, and that no other entity of that type was created.
+pub fn check(world: &World, archive: &Archive) -> Vec<String> {
+    let egg = world.schema.type_named(EGG).expect("the game has eggs").id;
+    let mut requests: BTreeMap<(EntityId, CallNumber), usize> = BTreeMap::new();
+    let mut answers: BTreeMap<(EntityId, CallNumber), Vec<EntityId>> = BTreeMap::new();
+    let mut created: BTreeMap<EntityId, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for event in archive.logs.values().flatten().flat_map(|batch| &batch.events) {
+        match (&event.body, event.subject) {
+            (Body::BaseCreated(creation), Subject::Entity(entity, _)) if creation.type_id == egg => {
+                *created.entry(entity).or_default() += 1;
+            }
+            (Body::Called { call, .. }, _) => match call {
+                Call::CreateBase(wanted) => *requests.entry((wanted.by, wanted.of)).or_default() += 1,
+                Call::Created { by, of, created } => match created {
+                    Ok((entity, _)) => answers.entry((*by, *of)).or_default().push(*entity),
+                    Err(why) => wrong.push(format!("the request {of} of entity {by} was refused: {why}")),
+                },
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    for ((by, of), times) in &requests {
+        let answered = answers.get(&(*by, *of)).cloned().unwrap_or_default();
+        let once = answered.iter().all(|entity| created.get(entity) == Some(&1));
+        if *times != 1 || answered.len() != 1 || !once {
+            wrong.push(format!(
+                "entity {by} requested an entity {times} times under number {of}, and was answered {answered:?}"
+            ));
+        }
+    }
+    let answered: usize = answers.values().map(Vec::len).sum();
+    if created.len() != answered || requests.len() != answers.len() {
+        wrong.push(format!(
+            "{} requests for entities on other owners had {answered} answers, and created {} entities",
+            requests.len(),
+            created.len()
+        ));
+    }
+    wrong
+}
+
+/// Number of entities that were created on request.
+#[must_use]
+pub fn count(archive: &Archive) -> usize {
+    let events = archive.logs.values().flatten().flat_map(|batch| &batch.events);
+    let is_answer = |body: &Body| {
+        matches!(
+            body,
+            Body::Called {
+                call: Call::Created { created: Ok(_), .. },
+                ..
+            }
+        )
+    };
+    events.filter(|event| is_answer(&event.body)).count()
+}
