@@ -11,10 +11,10 @@ use std::{collections::BTreeSet, fmt::Write, fs, net::SocketAddr, path::PathBuf}
 use annals_event::{SpaceEntry, SpaceVersion};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
-    TypeId,
+    TypeId, WallTime,
 };
 use annals_wire::client::{
-    Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal,
+    Ban, Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal,
     LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket,
     ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
     volatile::MovementAck,
@@ -47,6 +47,13 @@ fn located() -> Located {
         epoch: Epoch(2),
         address: SocketAddr::from(([127, 0, 0, 1], 20_013)),
         certificate: Some(Hash([0xcc; 32])),
+    }
+}
+
+fn ban() -> Ban {
+    Ban {
+        until: Some(WallTime(1_798_000_000_000)),
+        reason: "case 9: trading outside the game".to_owned(),
     }
 }
 
@@ -92,6 +99,8 @@ fn login_answers() -> Vec<(&'static str, LoginAnswer)> {
             LoginAnswer::Refused(LoginRefusal::WrongPassword),
         ),
         ("refused: not held", LoginAnswer::Refused(LoginRefusal::NotHeld)),
+        ("banned", LoginAnswer::Banned(ban())),
+        ("banned for ever", LoginAnswer::Banned(Ban { until: None, ..ban() })),
     ]
 }
 
@@ -225,6 +234,7 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
         ),
         ("rate warned", ToClient::RateWarned),
         ("moving", ToClient::Moving(located())),
+        ("banned", ToClient::Banned(ban())),
     ];
     for (name, item) in view_items().into_iter().chain(placing_items()) {
         let frame = ViewFrame {

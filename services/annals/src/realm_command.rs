@@ -3,6 +3,7 @@
 
 mod adopt_log;
 mod audit_ledger;
+mod ban;
 mod cells;
 mod costs;
 mod drain;
@@ -48,6 +49,11 @@ enum Commands {
     AdoptLog(adopt_log::AdoptLog),
     /// Check every invariant of the ledger, or trace the origin of assets; exit code 1: faults found, 2: not checked
     AuditLedger(audit_ledger::AuditLedger),
+    /// Ban an account: its log-ins are refused, and its session ends; recorded with operator and reason. Exit code 1:
+    /// recorded, but a session may be left
+    Ban(ban::Ban),
+    /// List the accounts that are banned, or every ban and every lifting
+    Bans(ban::Bans),
     /// List the cells of a live realm: owner, area and load
     Cells(cells::Cells),
     /// List the processes of a live realm
@@ -70,6 +76,8 @@ enum Commands {
     Stop(stop::Stop),
     /// Change the definitions of a running realm, with players connected; exit code 1 of `plan`: not while it runs
     Upgrade(upgrade::UpgradeCommand),
+    /// Lift the ban of an account; recorded with operator and reason
+    Unban(ban::Unban),
     /// Take units and items from an account of a live realm; recorded with operator and reason
     Take(operator::Take),
     /// Show what the processes of a live realm do, on one screen
@@ -102,6 +110,8 @@ enum RealmError {
     Store(#[from] StoreError),
     #[error("the query failed")]
     Query(#[from] query::QueryFailed),
+    #[error("the ban is not known")]
+    Ban(#[from] ban::NotBanned),
     #[error("the cells cannot be listed")]
     Cells(#[from] cells::CellsUnknown),
     #[error("the processes cannot be listed")]
@@ -132,6 +142,8 @@ impl Realm {
             match self.command {
                 Commands::AdoptLog(adopt) => Ok(adopt.run(&self.kept, &settings).await),
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
+                Commands::Ban(ban) => ban.run(&source.await?).await,
+                Commands::Bans(bans) => bans.run(&source.await?).await,
                 Commands::Cells(cells) => cells.run(&self.kept, &settings).await,
                 Commands::Processes(processes) => processes.run(&self.kept, &settings).await,
                 Commands::Drain(drain) => drain.run(&self.kept, &settings).await,
@@ -141,6 +153,7 @@ impl Realm {
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
                 Commands::Upgrade(upgrade) => upgrade.run(&self.kept, &settings).await,
+                Commands::Unban(unban) => unban.run(&source.await?).await,
                 Commands::Take(take) => Ok(take.run(&self.kept, &settings).await),
                 Commands::Logs(logs) => logs.run(&self.kept, &settings).await,
                 Commands::Top(top) => top.run(&self.kept, &settings).await,

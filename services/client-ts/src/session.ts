@@ -53,7 +53,7 @@ const ORIGIN = { x: 0, y: 0, z: 0 };
 
 /** Closes after which another attempt would be closed for the same reason. */
 const FINAL: readonly CloseReason[] = [
-  "Finished", "Replaced", "LoggedInElsewhere", "Ended", "TooFast", "Malformed", "TooLarge",
+  "Finished", "Replaced", "LoggedInElsewhere", "Banned", "Ended", "TooFast", "Malformed", "TooLarge",
 ];
 
 /** The world that a client knows, as generated from its definitions. */
@@ -194,6 +194,8 @@ export class ClientCore {
         return this.takeLocation(now, answer.located);
       case "refused":
         return this.loginRefused(now, answer.reason);
+      case "banned":
+        return this.end({ kind: "banned", ban: answer.ban });
       case undefined:
         // The base may still be where it was.
         return this.rest(now, this.session === undefined ? "logIn" : "connect");
@@ -590,6 +592,11 @@ export class ClientCore {
         return;
       case "moving":
         return this.prepare(now, frame.located);
+      case "banned":
+        if (this.phase.kind === "playing") {
+          this.outputs.push({ kind: "close", attempt: this.phase.attempt, reason: "Finished" });
+        }
+        return this.end({ kind: "banned", ban: frame.ban });
     }
   }
 

@@ -44,6 +44,10 @@ test("frames are read as they were meant", () => {
     located: { owner: 3n, epoch: 2n, host: "[2001:db8:0:0:0:0:0:1]", port: 443 },
   });
   assert.deepEqual(read("login_answer", "refused: not held"), { kind: "refused", reason: "NotHeld" });
+  const reason = "case 9: trading outside the game";
+  const until = new Date("2026-12-23T04:26:40Z");
+  assert.deepEqual(read("login_answer", "banned"), { kind: "banned", ban: { until, reason } });
+  assert.deepEqual(read("login_answer", "banned for ever"), { kind: "banned", ban: { until: undefined, reason } });
   assert.deepEqual(read("hello_answer", "welcome"), {
     kind: "welcome",
     welcome: { session: 300n, epoch: 2n, entity: ENTITY, typeId: 4, token: bytes(0x22), scale: undefined },

@@ -6,8 +6,8 @@ use annals_def::{MessageRange, Schema, Value};
 use annals_event::SpaceData;
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
-    ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved, Password,
-    Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    Ban, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved,
+    Password, Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
 };
 
 use crate::{
@@ -518,6 +518,7 @@ impl ClientCore {
             Some(LoginAnswer::Ticket(ticket)) => self.take_ticket(now, ticket),
             Some(LoginAnswer::Located(located)) => self.take_location(now, &located),
             Some(LoginAnswer::Refused(reason)) => self.login_refused(now, reason),
+            Some(LoginAnswer::Banned(ban)) => self.banned(ban),
             // The base may still be where it was.
             None if self.session.is_some() => self.rest(now, Next::Connect),
             None => self.rest(now, Next::LogIn),
@@ -537,13 +538,17 @@ impl ClientCore {
                 self.phase = Phase::Resting { until, then: asked };
             }
             LoginRefusal::WrongPassword
-            | LoginRefusal::Banned
             | LoginRefusal::WrongProtocol
             | LoginRefusal::UnknownSession
             | LoginRefusal::ShuttingDown
             | LoginRefusal::UnfitName
             | LoginRefusal::LoggedIn => self.end(EndReason::LoginRefused(reason)),
         }
+    }
+
+    pub(crate) fn banned(&mut self, ban: Ban) {
+        self.events.push_back(Event::Banned(ban));
+        self.end(EndReason::Banned);
     }
 
     fn take_ticket(&mut self, now: Millis, ticket: Ticket) {
@@ -736,6 +741,7 @@ pub(crate) fn is_final(reason: CloseReason) -> bool {
         CloseReason::Finished
         | CloseReason::Replaced
         | CloseReason::LoggedInElsewhere
+        | CloseReason::Banned
         | CloseReason::Ended
         | CloseReason::TooFast
         | CloseReason::Malformed

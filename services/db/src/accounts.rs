@@ -1,6 +1,6 @@
 //! Accounts and check-outs: who may log in, and on which owner an account's entity is activated.
 
-use annals_ids::{DatabaseId, Mailbox, OwnerId, Part, TypeId};
+use annals_ids::{DatabaseId, Mailbox, OwnerId, Part, TypeId, WallTime};
 use annals_node::inquiry::{Known, Life};
 use annals_store::{
     Store, StoreError, Transaction,
@@ -9,8 +9,10 @@ use annals_store::{
         director::{self, Counter},
     },
 };
+use annals_wire::client::Ban;
 
 use crate::{
+    bans,
     ledger::read_life,
     migrations::{Migrations, read_records},
     stored::{self, StoredEntity},
@@ -123,23 +125,54 @@ pub async fn create(
 /// # Errors
 /// When the store cannot be used.
 pub async fn check_out(store: &Store, database: DatabaseId, preferred: OwnerId) -> Result<Checkout, StoreError> {
-    let key = database::checkout_key(database);
-    let work = |transaction: Transaction| {
-        let key = key.clone();
-        async move {
-            if let Some(value) = transaction.get(&key).await? {
-                return Checkout::decode(&value);
-            }
-            let number = take(&transaction, Counter::Checkouts).await?;
-            let checkout = Checkout {
-                owner: preferred,
-                number,
-            };
-            transaction.set(&key, &checkout.encode())?;
-            Ok(checkout)
+    let work = |transaction: Transaction| async move { take_out(&transaction, database, preferred).await };
+    store.run_repeatable(work).await.map(|(checkout, _)| checkout)
+}
+
+/// Like [`check_out`], for a player. Returns the ban instead if the account is banned at `now`. A ban that is recorded
+/// later finds the check-out.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn check_out_to_play(
+    store: &Store,
+    database: DatabaseId,
+    preferred: OwnerId,
+    now: WallTime,
+) -> Result<Result<Checkout, Ban>, StoreError> {
+    let work = |transaction: Transaction| async move {
+        match bans::read(&transaction, database, now).await? {
+            Some(ban) => Ok(Err(ban)),
+            None => take_out(&transaction, database, preferred).await.map(Ok),
         }
     };
     store.run_repeatable(work).await.map(|(checkout, _)| checkout)
+}
+
+async fn take_out(transaction: &Transaction, database: DatabaseId, preferred: OwnerId) -> Result<Checkout, StoreError> {
+    let key = database::checkout_key(database);
+    if let Some(value) = transaction.get(&key).await? {
+        return Checkout::decode(&value);
+    }
+    let number = take(transaction, Counter::Checkouts).await?;
+    let checkout = Checkout {
+        owner: preferred,
+        number,
+    };
+    transaction.set(&key, &checkout.encode())?;
+    Ok(checkout)
+}
+
+/// The check-out of a stored entity, if it is checked out.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn checkout_of(store: &Store, database: DatabaseId) -> Result<Option<Checkout>, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let value = transaction.get(&database::checkout_key(database)).await?;
+        value.map(|value| Checkout::decode(&value)).transpose()
+    };
+    store.read(read).await
 }
 
 /// State of a stored entity as far as its log is folded.

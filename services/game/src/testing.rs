@@ -544,7 +544,10 @@ impl TestRealm {
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Outbound(call) => self.outbound.push(call),
-                Output::Begun { .. } | Output::Ordered { .. } | Output::Inquire { .. } => {
+                Output::Begun { .. }
+                | Output::Ordered { .. }
+                | Output::SessionsEnded { .. }
+                | Output::Inquire { .. } => {
                     panic!("this game does not query the database")
                 }
             }

@@ -13,14 +13,14 @@ use annals_db::accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
 use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TypeId};
-use annals_login::{Checkout, Host, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
+use annals_login::{Checkout, Host, Input, Login, NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted};
 use annals_node::ConnectionId;
 use annals_store::{StoreError, layout::database};
 use annals_wire::{
     client::{CloseReason, Located, LoginAnswer, Password, Secret},
     control::{
         AccountFound, BeginLife, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount,
-        Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened, UpgradeOrder,
+        Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened, UpgradeOrder, WireBan,
     },
 };
 use thiserror::Error;
@@ -276,7 +276,7 @@ impl Service {
                     let metrics = &self.asker.process.metrics;
                     match answer {
                         LoginAnswer::Ticket(_) => metrics.log_ins.add(1),
-                        LoginAnswer::Refused(_) => metrics.log_ins_refused.add(1),
+                        LoginAnswer::Refused(_) | LoginAnswer::Banned(_) => metrics.log_ins_refused.add(1),
                         LoginAnswer::Located(_) => {}
                     }
                     let mut body = Vec::new();
@@ -401,7 +401,12 @@ impl Asker {
             .await?;
         if found.database != 0 {
             let fits = self.passwords.fits(password.0, found.password).await;
-            return Ok(verdict(fits.map_err(not_compared)?, found.database));
+            return Ok(
+                match (verdict(fits.map_err(not_compared)?, found.database), found.ban) {
+                    (Verdict::Good(account), Some(ban)) => banned(account, ban),
+                    (verdict, _) => verdict,
+                },
+            );
         }
         if !accounts::can_be_named(name) {
             return Ok(Verdict::Unfit);
@@ -462,20 +467,26 @@ impl Asker {
         answer.map(located).map_err(unavailable)
     }
 
-    async fn check_out(&self, account: DatabaseId, preferred: OwnerId) -> Result<Checkout, Unavailable> {
+    async fn check_out(&self, account: DatabaseId, preferred: OwnerId) -> Result<Checkout, NotCheckedOut> {
         let ask = DbAsk::CheckOut(CheckOut {
             database: account.0,
             preferred: preferred.0,
+            plays: true,
         });
-        let answer = self.db::<CheckedOut>(ask).await?;
+        let answer = self.db::<CheckedOut>(ask).await;
+        let answer = answer.map_err(|Unavailable| NotCheckedOut::Unavailable)?;
+        if let Some(ban) = answer.ban {
+            tracing::info!(%account, "refused a log-in: the account is banned");
+            return Err(NotCheckedOut::Banned(ban.into()));
+        }
         if !answer.failed.is_empty() {
             tracing::warn!(account = %account, reason = answer.failed, "could not check out the account");
-            return Err(Unavailable);
+            return Err(NotCheckedOut::Unavailable);
         }
         Ok(Checkout {
             owner: OwnerId(answer.owner),
             number: answer.checkout,
-            type_id: TypeId(u16::try_from(answer.type_id).map_err(|_| Unavailable)?),
+            type_id: TypeId(u16::try_from(answer.type_id).map_err(|_| NotCheckedOut::Unavailable)?),
             properties: answer.properties,
             key: answer.key,
         })
@@ -528,6 +539,11 @@ fn verdict(fits: bool, account: u64) -> Verdict {
     } else {
         Verdict::Wrong
     }
+}
+
+fn banned(account: DatabaseId, ban: WireBan) -> Verdict {
+    tracing::info!(%account, "refused a log-in: the account is banned");
+    Verdict::Banned(ban.into())
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]

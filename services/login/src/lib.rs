@@ -14,8 +14,8 @@ mod turns;
 
 pub use attempt::{LOGIN_WITHIN, TIMEOUT};
 pub use login::{
-    AskId, Checkout, Counters, Input, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING, Opened, Output,
-    Unavailable, Verdict, Wanted,
+    AskId, Checkout, Counters, Input, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING, NotCheckedOut,
+    Opened, Output, Unavailable, Verdict, Wanted,
 };
 pub use throttle::{GUESS_EVERY, GUESSES, MAX_NAMES, Throttle};
 pub use turns::{Host, Turns};

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_node::{ConnectionId, time::Mono};
-use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
+use annals_wire::client::{
+    Ban, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash,
+};
 
 use crate::{
     attempt::{Attempt, Kind, LOGIN_WITHIN, Step},
@@ -50,7 +52,7 @@ pub enum Input {
     /// The answer to [`Output::Place`] and [`Output::Locate`].
     Located(AskId, Result<Option<Located>, Unavailable>),
     /// The answer to [`Output::CheckOut`].
-    CheckedOut(AskId, Result<Checkout, Unavailable>),
+    CheckedOut(AskId, Result<Checkout, NotCheckedOut>),
     /// The answer to [`Output::Open`].
     Opened(AskId, Result<Opened, Unavailable>),
     /// Time has passed.
@@ -108,14 +110,14 @@ pub enum Output {
 }
 
 /// Result of verifying a password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Name and password belong to this account.
     Good(DatabaseId),
     /// They do not match, or there is no such account; the two are not distinguished.
     Wrong,
     /// The account is banned; the password is right.
-    Banned,
+    Banned(Ban),
     /// There is no account of this name, and none can be created.
     Unfit,
 }
@@ -123,6 +125,14 @@ pub enum Verdict {
 /// The service did not answer, or was not able to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unavailable;
+
+/// Why an account was not checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotCheckedOut {
+    /// It was banned after its password was verified.
+    Banned(Ban),
+    Unavailable,
+}
 
 /// A checked-out account, with its stored properties.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,6 +193,8 @@ pub struct Counters {
     pub throttled: u64,
     /// Log-ins refused because too many passwords waited to be verified.
     pub crowded: u64,
+    /// Log-ins refused because the account is banned.
+    pub banned: u64,
     /// Log-ins refused for any other reason.
     pub refused: u64,
     /// Steps repeated because a check-out was outdated.
@@ -385,7 +397,10 @@ impl Login {
                 self.counters.wrong += 1;
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::WrongPassword));
             }
-            Ok(Verdict::Banned) => self.refuse(connection, LoginRefusal::Banned),
+            Ok(Verdict::Banned(ban)) => {
+                self.throttle.forgive(name);
+                self.refuse_banned(connection, ban);
+            }
             Ok(Verdict::Unfit) => self.refuse(connection, LoginRefusal::UnfitName),
             Err(Unavailable) => self.refuse(connection, LoginRefusal::Busy),
         }
@@ -414,7 +429,7 @@ impl Login {
         }
     }
 
-    fn checked_out(&mut self, now: Mono, ask: AskId, checkout: Result<Checkout, Unavailable>) {
+    fn checked_out(&mut self, now: Mono, ask: AskId, checkout: Result<Checkout, NotCheckedOut>) {
         let is_wanted = |step: &Step| matches!(step, Step::CheckingOut { .. });
         let Some(mut attempt) = self.take_asked(ask, is_wanted) else {
             return;
@@ -433,7 +448,8 @@ impl Login {
                 account: Some(account),
                 owner: checkout.owner,
             },
-            Err(Unavailable) => return self.take_again(now, attempt),
+            Err(NotCheckedOut::Banned(ban)) => return self.refuse_banned(attempt.connection, ban),
+            Err(NotCheckedOut::Unavailable) => return self.take_again(now, attempt),
         };
         self.ask(now, attempt);
     }
@@ -539,6 +555,11 @@ impl Login {
     fn refuse(&mut self, connection: ConnectionId, refusal: LoginRefusal) {
         self.counters.refused += 1;
         self.answer(connection, LoginAnswer::Refused(refusal));
+    }
+
+    fn refuse_banned(&mut self, connection: ConnectionId, ban: Ban) {
+        self.counters.banned += 1;
+        self.answer(connection, LoginAnswer::Banned(ban));
     }
 
     fn answer(&mut self, connection: ConnectionId, answer: LoginAnswer) {

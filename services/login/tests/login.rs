@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use annals_def::split_mix;
-use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId, WallTime};
 use annals_login::{
     AskId, Checkout, GUESSES, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING,
-    Opened, Output, Unavailable, Verdict, Wanted,
+    NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted,
 };
 use annals_node::{ConnectionId, time::Mono};
-use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
+use annals_wire::client::{
+    Ban, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash,
+};
 
 const ACCOUNT: DatabaseId = DatabaseId(5);
 const HERE: OwnerId = OwnerId(10);
@@ -100,6 +102,20 @@ fn refused(connection: u64, refusal: LoginRefusal) -> Output {
     Output::Answer {
         connection: ConnectionId(connection),
         answer: LoginAnswer::Refused(refusal),
+    }
+}
+
+fn ban() -> Ban {
+    Ban {
+        until: Some(WallTime(1_798_000_000_000)),
+        reason: "case 9".to_owned(),
+    }
+}
+
+fn banned(connection: u64) -> Output {
+    Output::Answer {
+        connection: ConnectionId(connection),
+        answer: LoginAnswer::Banned(ban()),
     }
 }
 
@@ -200,8 +216,8 @@ fn every_refusal_has_a_reason() {
     let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
     assert_eq!(answer, refused(1, LoginRefusal::WrongPassword));
     let ask = ask_of(&bench.asks(1, "adam"));
-    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned)));
-    assert_eq!(answer, refused(1, LoginRefusal::Banned));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned(ban()))));
+    assert_eq!(answer, banned(1));
     let ask = ask_of(&bench.asks(1, "stored:17"));
     let answer = bench.one(Input::Verified(ask, Ok(Verdict::Unfit)));
     assert_eq!(answer, refused(1, LoginRefusal::UnfitName));
@@ -221,6 +237,24 @@ fn every_refusal_has_a_reason() {
     bench.asks(1, "adam");
     assert_eq!(bench.one(Input::ShutDown), refused(1, LoginRefusal::ShuttingDown));
     assert_eq!(bench.asks(2, "adam"), refused(2, LoginRefusal::ShuttingDown));
+}
+
+#[test]
+fn a_ban_during_the_log_in_is_noticed_at_the_check_out() {
+    let mut bench = Bench::new();
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let answer = bench.one(Input::CheckedOut(ask, Err(NotCheckedOut::Banned(ban()))));
+    assert_eq!(answer, banned(1));
+    assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
+    assert_eq!(bench.login.counters().banned, 1);
+    // The password was right: it is no guess.
+    for connection in 2..10 {
+        let ask = ask_of(&bench.asks(connection, "eve"));
+        let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned(ban()))));
+        assert_eq!(answer, banned(connection));
+    }
 }
 
 #[test]
@@ -568,7 +602,7 @@ fn every_log_in_is_answered_exactly_once() {
                     );
                 }
                 LoginAnswer::Refused(refusal) => assert_eq!(*refusal, LoginRefusal::Busy),
-                LoginAnswer::Located(_) => panic!("an answer without a request"),
+                LoginAnswer::Located(_) | LoginAnswer::Banned(_) => panic!("an answer without a request"),
             }
         }
         let given = answers

@@ -7,7 +7,7 @@ use annals_ids::{Epoch, Hash, OwnerId, SessionId};
 use thiserror::Error;
 
 use super::{
-    Secret,
+    Ban, Secret,
     fields::{put_address, put_certificate, take_address, take_certificate, take_reason, take_secret, take_text},
 };
 
@@ -55,6 +55,8 @@ pub enum LoginAnswer {
     Located(Located),
     /// The request was refused.
     Refused(LoginRefusal),
+    /// The account is banned; the password is right.
+    Banned(Ban),
 }
 
 /// Permission to connect to a base, once.
@@ -107,9 +109,6 @@ pub enum LoginRefusal {
     /// Name and password do not match; which of them is wrong is not revealed.
     #[error("the name or the password is wrong")]
     WrongPassword,
-    /// The account is banned.
-    #[error("the account is banned")]
-    Banned,
     /// Too many attempts.
     #[error("too many attempts; wait a minute")]
     Throttled,
@@ -138,9 +137,8 @@ pub enum LoginRefusal {
 
 impl LoginRefusal {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [LoginRefusal; 10] = [
+    pub const ALL: [LoginRefusal; 9] = [
         Self::WrongPassword,
-        Self::Banned,
         Self::Throttled,
         Self::Busy,
         Self::WrongProtocol,
@@ -154,15 +152,14 @@ impl LoginRefusal {
     fn code(self) -> u8 {
         match self {
             Self::WrongPassword => 0,
-            Self::Banned => 1,
-            Self::Throttled => 2,
-            Self::Busy => 3,
-            Self::WrongProtocol => 4,
-            Self::NotHeld => 5,
-            Self::UnknownSession => 6,
-            Self::ShuttingDown => 7,
-            Self::UnfitName => 8,
-            Self::LoggedIn => 9,
+            Self::Throttled => 1,
+            Self::Busy => 2,
+            Self::WrongProtocol => 3,
+            Self::NotHeld => 4,
+            Self::UnknownSession => 5,
+            Self::ShuttingDown => 6,
+            Self::UnfitName => 7,
+            Self::LoggedIn => 8,
         }
     }
 
@@ -235,6 +232,10 @@ impl LoginAnswer {
                 located.write(out);
             }
             LoginAnswer::Refused(reason) => out.extend([3, reason.code()]),
+            LoginAnswer::Banned(ban) => {
+                out.push(4);
+                ban.write(out);
+            }
         }
     }
 
@@ -266,6 +267,7 @@ impl LoginAnswer {
             }
             2 => LoginAnswer::Located(Located::read(reader)?),
             3 => LoginAnswer::Refused(take_reason(reader, LoginRefusal::from_code)?),
+            4 => LoginAnswer::Banned(Ban::read(reader)?),
             _ => return Err(wrong),
         };
         reader.finish("end of log-in answer")?;

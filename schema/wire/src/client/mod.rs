@@ -10,6 +10,7 @@
 //! and [`ShownReader`], which know the schema, write and read those of a view; `annals_def::MessageRange` identifies
 //! members by a byte.
 
+mod ban;
 mod close;
 mod downstream;
 mod fields;
@@ -25,6 +26,7 @@ pub mod volatile;
 use annals_ids::Hash;
 use sha2::{Digest, Sha256};
 
+pub use ban::{Ban, MAX_BAN_REASON_BYTES};
 pub use close::CloseReason;
 pub use downstream::{CallRefusal, ToClient};
 pub use framing::{FrameBuffer, FrameTooLarge, put_frame};

@@ -7,10 +7,10 @@ use annals_def::Dice;
 use annals_event::{Malformed, SPACE_KEYS, SpaceEntry, SpaceVersion};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
-    TypeId,
+    TypeId, WallTime,
 };
 use annals_wire::client::{
-    Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
+    Ban, Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
     Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
     ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
 };
@@ -215,14 +215,22 @@ fn pick<T: Copy>(all: &[T], dice: &mut Dice<'_>) -> T {
 }
 
 fn login_answer(dice: &mut Dice<'_>) -> LoginAnswer {
-    match dice() % 3 {
+    match dice() % 4 {
         0 => LoginAnswer::Ticket(Ticket {
             session: SessionId(number(dice)),
             secret: secret(dice),
             base: located(dice),
         }),
         1 => LoginAnswer::Located(located(dice)),
+        2 => LoginAnswer::Banned(ban(dice)),
         _ => LoginAnswer::Refused(pick(&LoginRefusal::ALL, dice)),
+    }
+}
+
+fn ban(dice: &mut Dice<'_>) -> Ban {
+    Ban {
+        until: dice().is_multiple_of(2).then(|| WallTime(number(dice))),
+        reason: text(dice),
     }
 }
 
@@ -328,7 +336,7 @@ fn stamps(dice: &mut Dice<'_>) -> Vec<Stamp> {
 
 fn to_client(dice: &mut Dice<'_>) -> ToClient {
     let (entity, part, number) = (entity(dice), part(dice), CallNumber(ordinal(dice)));
-    match dice() % 12 {
+    match dice() % 13 {
         0 => ToClient::Took {
             entity,
             part,
@@ -353,6 +361,7 @@ fn to_client(dice: &mut Dice<'_>) -> ToClient {
         },
         6 => ToClient::RateWarned,
         7 => ToClient::Moving(located(dice)),
+        8 => ToClient::Banned(ban(dice)),
         _ => ToClient::View(view_frame(dice)),
     }
 }

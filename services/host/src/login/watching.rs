@@ -55,6 +55,11 @@ impl Figures {
             "log-ins refused because too many passwords waited",
         );
         count(
+            "banned",
+            counters.banned,
+            "log-ins refused because the account is banned",
+        );
+        count(
             "refused",
             counters.refused,
             "log-ins refused for another reason, such as a pause",

@@ -7,6 +7,7 @@
 mod accounts;
 mod backups;
 mod bad_input;
+mod bans;
 mod beginning;
 mod browser;
 mod cases;

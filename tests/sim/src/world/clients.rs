@@ -552,6 +552,7 @@ impl World {
             | Output::WantIds
             | Output::Begun { .. }
             | Output::Ordered { .. }
+            | Output::SessionsEnded { .. }
             | Output::Outbound(_)
             | Output::Inquire { .. } => {
                 unreachable!("these are not for clients")
