@@ -14,10 +14,10 @@ use annals_ids::{
     TypeId, WallTime,
 };
 use annals_wire::client::{
-    Ban, Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal,
-    LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket,
-    ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
-    volatile::MovementAck,
+    Ban, Call, CallRefusal, CloseReason, Credentials, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer,
+    LoginRefusal, LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp,
+    Stamps, Ticket, ToClient, ToClientDatagram, ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome,
+    protocol_hash, volatile::MovementAck,
 };
 
 use support::{Any, KINDS};
@@ -63,8 +63,27 @@ fn login_requests() -> Vec<(&'static str, LoginRequest)> {
             "log in",
             LoginRequest::LogIn {
                 protocol: Hash([0xaa; 32]),
-                name: "Zoë".to_owned(),
-                password: Password("secret".to_owned()),
+                credentials: Credentials::Password {
+                    name: "Zoë".to_owned(),
+                    password: Password("secret".to_owned()),
+                },
+            },
+        ),
+        (
+            "log in with a token",
+            LoginRequest::LogIn {
+                protocol: Hash([0xaa; 32]),
+                credentials: Credentials::Token(Token("a.b.c".to_owned())),
+            },
+        ),
+        (
+            "register",
+            LoginRequest::LogIn {
+                protocol: Hash([0xaa; 32]),
+                credentials: Credentials::Registration {
+                    name: "Zoë".to_owned(),
+                    password: Password("secret".to_owned()),
+                },
             },
         ),
         (

@@ -1,6 +1,7 @@
 //! `annals realm`: inspects a running or stopped realm, places operators' orders, stops a realm, and migrates one. One
 //! file per command.
 
+mod account;
 mod adopt_log;
 mod audit_ledger;
 mod ban;
@@ -44,6 +45,8 @@ pub struct Realm {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
+    /// Create an account, for realms in which players cannot
+    Account(account::AccountCommand),
     /// Reconcile an older store with a newer log of a stopped realm: adopt the batches that the log proves, or give
     /// them up; prints the plan first. Exit code 1: not possible
     AdoptLog(adopt_log::AdoptLog),
@@ -52,7 +55,7 @@ enum Commands {
     /// Ban an account: its log-ins are refused, and its session ends; recorded with operator and reason. Exit code 1:
     /// recorded, but a session may be left
     Ban(ban::Ban),
-    /// List the accounts that are banned, or every ban and every lifting
+    /// List the accounts that are banned, or every decision of operators about accounts
     Bans(ban::Bans),
     /// List the cells of a live realm: owner, area and load
     Cells(cells::Cells),
@@ -110,6 +113,8 @@ enum RealmError {
     Store(#[from] StoreError),
     #[error("the query failed")]
     Query(#[from] query::QueryFailed),
+    #[error("the account was not created")]
+    Account(#[from] account::NotCreated),
     #[error("the ban is not known")]
     Ban(#[from] ban::NotBanned),
     #[error("the cells cannot be listed")]
@@ -140,6 +145,7 @@ impl Realm {
         let source = self.kept.stored(&settings);
         let done = async {
             match self.command {
+                Commands::Account(account) => account.run(&source.await?).await,
                 Commands::AdoptLog(adopt) => Ok(adopt.run(&self.kept, &settings).await),
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
                 Commands::Ban(ban) => ban.run(&source.await?).await,

@@ -4,7 +4,7 @@ import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
 /** SHA-256 of the protocol's grammar: both sides must have the same. */
-export const PROTOCOL = "f51cfdb2ffda38410d0a92c737fe15df0058494a5d167a84f91aed272394ef45";
+export const PROTOCOL = "26d8e8d1da5415e280d37c0f0281fe632705780b40e9cea0da88a5c2872d789e";
 
 /** Maximum bytes of a frame from a client. */
 export const MAX_UPSTREAM_FRAME = 64 << 10;
@@ -30,7 +30,7 @@ export interface Ticket extends Located {
 /** Why the login service refuses a request, by code. */
 export const LOGIN_REFUSALS = [
   "WrongPassword", "Throttled", "Busy", "WrongProtocol", "NotHeld", "UnknownSession", "ShuttingDown", "UnfitName",
-  "LoggedIn",
+  "LoggedIn", "WrongToken", "OtherCredentials", "NameTaken", "NoRegistration", "NoAccount",
 ] as const;
 export type LoginRefusal = (typeof LOGIN_REFUSALS)[number];
 
@@ -50,6 +50,17 @@ export type CloseReason = (typeof CLOSE_REASONS)[number];
 /** Why a call was taken but not run, by code. */
 export const CALL_REFUSALS = ["NoSuchMethod", "NotAllowed", "BadArguments"] as const;
 export type CallRefusal = (typeof CALL_REFUSALS)[number];
+
+/** What a client shows to be admitted. */
+export type Credentials =
+  | {
+      readonly name: string;
+      readonly password: string;
+      /** Whether the account is to be created. */
+      readonly register?: boolean;
+    }
+  /** A token of an identity provider, which names the account. */
+  | { readonly token: string };
 
 /** A ban of the account. */
 export interface Ban {
@@ -432,8 +443,13 @@ export function readMoves(bytes: Uint8Array): Moves {
   });
 }
 
-export function writeLogIn(name: string, password: string): Uint8Array {
-  return new Writer().u8(1).raw(fromHex(PROTOCOL)).text(name).text(password).finish();
+export function writeLogIn(credentials: Credentials): Uint8Array {
+  const begin = (kind: number): Writer => new Writer().u8(kind).raw(fromHex(PROTOCOL));
+  if ("token" in credentials) {
+    return begin(3).text(credentials.token).finish();
+  }
+  const { name, password, register = false } = credentials;
+  return begin(register ? 4 : 1).text(name).text(password).finish();
 }
 
 export function writeLocate(of: bigint, session: bigint): Uint8Array {

@@ -5,6 +5,7 @@ import type { EndReason, Event } from "./events.js";
 import {
   type CallFrame,
   type CloseReason,
+  type Credentials,
   type Located,
   type LoginRefusal,
   MAX_UPSTREAM_FRAME,
@@ -61,11 +62,6 @@ export interface World {
   /** The fingerprint of what clients see. */
   readonly schema: string;
   readonly types: readonly TypeDescription[];
-}
-
-export interface Credentials {
-  readonly name: string;
-  readonly password: string;
 }
 
 /** What a shell does for the core. A connection is named by the number of its attempt. */
@@ -424,7 +420,7 @@ export class ClientCore {
     const body =
       session !== undefined && next === "locate"
         ? writeLocate(session.owner, session.id)
-        : writeLogIn(this.credentials.name, this.credentials.password);
+        : writeLogIn(this.credentials);
     this.phase = { kind: "asking", attempt, until: now + LOGIN_WITHIN };
     this.outputs.push({ kind: "login", attempt, body });
   }

@@ -6,8 +6,8 @@ use annals_def::{MessageRange, Schema, Value};
 use annals_event::SpaceData;
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
-    Ban, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved,
-    Password, Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    Ban, ClientMember, CloseReason, Credentials, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
+    Moved, Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
 };
 
 use crate::{
@@ -43,14 +43,6 @@ const LAST_RETRY: u64 = 5_000;
 
 /// Milliseconds before a client that logged in too often tries again.
 const THROTTLED_FOR: u64 = 60_000;
-
-/// Name and password for a log-in.
-#[derive(Clone, Debug)]
-pub struct Credentials {
-    /// The account.
-    pub name: String,
-    pub password: Password,
-}
 
 /// The client's side of a session. It does not wait or connect: a shell does so on its behalf.
 ///
@@ -486,8 +478,7 @@ impl ClientCore {
                 let located = self.where_is_the_base().filter(|_| next == Next::Locate);
                 located.unwrap_or_else(|| LoginRequest::LogIn {
                     protocol: protocol_hash(),
-                    name: self.credentials.name.clone(),
-                    password: self.credentials.password.clone(),
+                    credentials: self.credentials.clone(),
                 })
             }
         };
@@ -542,7 +533,12 @@ impl ClientCore {
             | LoginRefusal::UnknownSession
             | LoginRefusal::ShuttingDown
             | LoginRefusal::UnfitName
-            | LoginRefusal::LoggedIn => self.end(EndReason::LoginRefused(reason)),
+            | LoginRefusal::LoggedIn
+            | LoginRefusal::WrongToken
+            | LoginRefusal::OtherCredentials
+            | LoginRefusal::NameTaken
+            | LoginRefusal::NoRegistration
+            | LoginRefusal::NoAccount => self.end(EndReason::LoginRefused(reason)),
         }
     }
 

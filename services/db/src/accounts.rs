@@ -1,5 +1,6 @@
 //! Accounts and check-outs: who may log in, and on which owner an account's entity is activated.
 
+use annals_def::{EntityType, Schema};
 use annals_ids::{DatabaseId, Mailbox, OwnerId, Part, TypeId, WallTime};
 use annals_node::inquiry::{Known, Life};
 use annals_store::{
@@ -27,6 +28,18 @@ pub const STORED: &str = "stored:";
 #[must_use]
 pub fn can_be_named(name: &str) -> bool {
     !name.starts_with(STORED) && !name.contains(char::is_control)
+}
+
+/// The type of the entity of a new account: `Account` if it exists, else one of those that a client can have, by the
+/// account's name. `None` if there is none.
+#[must_use]
+pub fn entity_type<'s>(schema: &'s Schema, name: &str) -> Option<&'s EntityType> {
+    if let Some(account) = schema.type_named("Account").filter(|found| found.parts.base) {
+        return Some(account);
+    }
+    let able: Vec<&EntityType> = schema.types().iter().filter(|found| found.parts.base).collect();
+    let sum = |sum: usize, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte));
+    able.get(name.bytes().fold(0, sum) % able.len().max(1)).copied()
 }
 
 /// Returns the key under which the realm's account names are hashed. The first call creates it from `fresh`, which must
@@ -95,7 +108,7 @@ pub async fn create(
     hashed_name: &[u8],
     password: &str,
     entity: &StoredEntity,
-    schema: &annals_def::Schema,
+    schema: &Schema,
 ) -> Result<Account, StoreError> {
     let key = database::account_key(hashed_name);
     let records = read_records(store).await?;

@@ -1,9 +1,10 @@
-//! Bans of accounts, which operators impose and lift. An account has any number of records; the newest one says whether
-//! it is banned. The stored form is
+//! Decisions of operators about accounts: bans, which they impose and lift, and accounts that they create. An account has
+//! any number of records; the newest one says whether it is banned. The stored form is
 //!
 //! ```text
 //! 1:u8 at until:wall operator reason      a ban; until is 0 if it does not end by itself
 //! 2:u8 at operator reason                 its lifting
+//! 3:u8 at operator reason                 an operator has created the account
 //! at       = wall
 //! wall     = ms since 1970:u64
 //! operator = text
@@ -43,6 +44,8 @@ pub enum Decision {
     Banned(Option<WallTime>),
     /// It is not banned any more.
     Lifted,
+    /// An operator has created it.
+    Created,
 }
 
 /// Why a decision was not recorded.
@@ -65,7 +68,7 @@ impl BanRecord {
                 until,
                 reason: self.reason.clone(),
             }),
-            Decision::Banned(_) | Decision::Lifted => None,
+            Decision::Banned(_) | Decision::Lifted | Decision::Created => None,
         }
     }
 
@@ -73,6 +76,7 @@ impl BanRecord {
         let (kind, until) = match self.decision {
             Decision::Banned(until) => (1, Some(until.unwrap_or(WallTime(0)))),
             Decision::Lifted => (2, None),
+            Decision::Created => (3, None),
         };
         let mut value = vec![kind];
         value.extend(self.at.0.to_be_bytes());
@@ -104,6 +108,7 @@ impl BanRecord {
                 )
             }
             2 => Decision::Lifted,
+            3 => Decision::Created,
             _ => return None,
         };
         let mut texts: [String; 2] = Default::default();
@@ -225,6 +230,7 @@ mod tests {
             Decision::Banned(Some(WallTime(u64::MAX))),
             Decision::Banned(None),
             Decision::Lifted,
+            Decision::Created,
         ] {
             let record = BanRecord {
                 at: WallTime(7),
@@ -238,7 +244,7 @@ mod tests {
                 assert!(BanRecord::decode(&[], &stored[..length]).is_err(), "{length} bytes");
             }
             assert!(BanRecord::decode(&[], &[&stored[..], &[0]].concat()).is_err());
-            assert!(BanRecord::decode(&[], &[&[3], &stored[1..]].concat()).is_err());
+            assert!(BanRecord::decode(&[], &[&[4], &stored[1..]].concat()).is_err());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The login service: answers log-ins by requests to db, director and bases; compares passwords.
 
+mod accounts;
 mod watching;
 
 use std::collections::BTreeMap;
@@ -9,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use annals_base::DuplicateLogin;
-use annals_db::accounts;
+use annals_db::accounts as stored_accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
 use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TypeId};
-use annals_login::{Checkout, Host, Input, Login, NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted};
+use annals_login::{Checkout, Host, Input, Login, NotCheckedOut, Opened, Output, Unavailable, Wanted};
 use annals_node::ConnectionId;
-use annals_store::{StoreError, layout::database};
+use annals_store::StoreError;
 use annals_wire::{
-    client::{CloseReason, Located, LoginAnswer, Password, Secret},
+    client::{CloseReason, Located, LoginAnswer, Secret},
     control::{
-        AccountFound, BeginLife, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount,
-        Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened, UpgradeOrder, WireBan,
+        BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, Locate, OpenSession, OwnerAddress,
+        PlaceSession, SessionOpened, UpgradeOrder,
     },
 };
 use thiserror::Error;
@@ -29,11 +30,13 @@ use tokio::sync::{mpsc, watch};
 use watching::Figures;
 
 use crate::{
+    authentication::{AuthenticationError, Authenticator},
     clock,
+    config::{AccountCreation, Config},
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
     front::{Front, FrontError},
     health::{Health, Readiness},
-    passwords::{PasswordError, Passwords},
+    passwords::Passwords,
     process::{self, AskError, JoinError, Presence, Process, Report, Settings, request},
     waiting::Wait,
 };
@@ -50,6 +53,9 @@ pub enum LoginError {
     /// It could not join its realm.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// It cannot authenticate clients.
+    #[error(transparent)]
+    Authentication(#[from] AuthenticationError),
     /// It cannot serve clients.
     #[error("the login service cannot serve clients")]
     Front(#[from] FrontError),
@@ -78,11 +84,11 @@ pub async fn run(
     (settings, health): (&Settings, &Health),
     schema: Arc<Schema>,
     front: &Front,
-    duplicate: DuplicateLogin,
+    config: &Config,
 ) -> Result<(), LoginError> {
+    let authenticator = Authenticator::open(&config.authentication)?;
     let stop = process::stop_signal();
-    let account_types = account_types(&schema);
-    if account_types.is_empty() {
+    if stored_accounts::entity_type(&schema, "").is_none() {
         return Err(LoginError::NoAccountType);
     }
     let door = front.open(Serves::Login).await?;
@@ -98,7 +104,7 @@ pub async fn run(
     announce(&front.directory, &address)?;
     process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");
-    let asker = Arc::new(Asker::new(process, (account_types, name_key), duplicate));
+    let asker = Arc::new(Asker::new(process, name_key, (authenticator, config)));
     let (_watched, figures) = watching::begin(&asker.process.watched, &edge.handle());
     let (answers, mut answered) = mpsc::channel(ANSWERS);
     let mut service = Service {
@@ -215,20 +221,11 @@ async fn join(started: (&Settings, &Health), schema: Arc<Schema>) -> Result<(Pro
         "no client can log in until it answers; check that annals-db runs",
     );
     let name_key = wait
-        .during(accounts::name_key(&process.store, process::random()))
+        .during(stored_accounts::name_key(&process.store, process::random()))
         .await
         .map_err(LoginError::NameKey)?;
     wait.ends();
     Ok((process, name_key))
-}
-
-/// The types of which accounts are created, in turn: `Account` if it exists, else every type that a client can have.
-fn account_types(schema: &Schema) -> Vec<String> {
-    let able = schema.types().iter().filter(|found| found.parts.base);
-    match schema.type_named("Account").filter(|found| found.parts.base) {
-        Some(account) => vec![account.name.clone()],
-        None => able.map(|found| found.name.clone()).collect(),
-    }
 }
 
 struct Service {
@@ -304,10 +301,12 @@ impl Service {
 /// Sends the core's requests to the services that answer them.
 struct Asker {
     process: Process,
-    account_types: Vec<String>,
     /// Names are looked up by a hash under this key, which all login processes of the realm read from the store.
     name_key: [u8; 32],
     passwords: Passwords,
+    authenticator: Authenticator,
+    /// How accounts come into being.
+    creation: AccountCreation,
     /// Policy at a log-in to an account that has a client.
     duplicate: DuplicateLogin,
     /// The stage of the realm's stop, by the director.
@@ -328,13 +327,14 @@ fn all_done(stage: Stage) -> Progress {
 }
 
 impl Asker {
-    fn new(process: Process, (account_types, name_key): (Vec<String>, [u8; 32]), duplicate: DuplicateLogin) -> Self {
+    fn new(process: Process, name_key: [u8; 32], (authenticator, config): (Authenticator, &Config)) -> Self {
         Self {
             process,
-            account_types,
             name_key,
             passwords: Passwords::default(),
-            duplicate,
+            authenticator,
+            creation: config.account_creation,
+            duplicate: config.duplicate_login,
             stage: watch::Sender::new(Stage::Running),
             is_former: watch::Sender::new(false),
             director: Mutex::new(director_wait()),
@@ -379,7 +379,7 @@ impl Asker {
 
     async fn ask(&self, question: Output) -> Option<Input> {
         Some(match question {
-            Output::Verify { ask, name, password } => Input::Verified(ask, self.verify(&name, password).await),
+            Output::Verify { ask, credentials } => Input::Verified(ask, self.verify(credentials).await),
             Output::Place { ask } => Input::Located(ask, self.place().await),
             Output::Locate { ask, owner } => Input::Located(ask, self.locate(owner).await),
             Output::CheckOut {
@@ -390,61 +390,6 @@ impl Asker {
             Output::Open { ask, wanted } => Input::Opened(ask, self.open(wanted).await),
             Output::Answer { .. } => return None,
         })
-    }
-
-    /// Verifies a password and finds the account. A name without an account gets one with this password, if possible:
-    /// an account is created by its first log-in.
-    async fn verify(&self, name: &str, password: Password) -> Result<Verdict, Unavailable> {
-        let key = database::hashed_name(&self.name_key, name);
-        let found = self
-            .account(DbAsk::FindAccount(FindAccount { name: key.clone() }))
-            .await?;
-        if found.database != 0 {
-            let fits = self.passwords.fits(password.0, found.password).await;
-            return Ok(
-                match (verdict(fits.map_err(not_compared)?, found.database), found.ban) {
-                    (Verdict::Good(account), Some(ban)) => banned(account, ban),
-                    (verdict, _) => verdict,
-                },
-            );
-        }
-        if !accounts::can_be_named(name) {
-            return Ok(Verdict::Unfit);
-        }
-        let hash = self.passwords.hash(password.0.clone()).await.map_err(not_compared)?;
-        let created = self.create(name, key, hash.clone()).await?;
-        // A concurrent log-in may have created it, with another password.
-        let fits = created.password == hash
-            || self
-                .passwords
-                .fits(password.0, created.password)
-                .await
-                .map_err(not_compared)?;
-        Ok(verdict(fits, created.database))
-    }
-
-    async fn create(&self, name: &str, key: Vec<u8>, password: String) -> Result<AccountFound, Unavailable> {
-        // Without a type called Account, accounts use the possible types in turn.
-        let turn = name
-            .bytes()
-            .fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
-        let entity_type = self.account_types[turn % self.account_types.len()].clone();
-        self.account(DbAsk::CreateAccount(CreateAccount {
-            name: key,
-            password,
-            entity_type,
-        }))
-        .await
-    }
-
-    /// db's answer about an account. A failed look-up is an error, not a missing account.
-    async fn account(&self, ask: DbAsk) -> Result<AccountFound, Unavailable> {
-        let answer = self.db::<AccountFound>(ask).await?;
-        if !answer.failed.is_empty() {
-            tracing::warn!(reason = answer.failed, "could not look up the account");
-            return Err(Unavailable);
-        }
-        Ok(answer)
     }
 
     async fn place(&self) -> Result<Option<Located>, Unavailable> {
@@ -531,25 +476,6 @@ impl Asker {
             .await
             .map_err(unavailable)
     }
-}
-
-fn verdict(fits: bool, account: u64) -> Verdict {
-    if fits {
-        Verdict::Good(DatabaseId(account))
-    } else {
-        Verdict::Wrong
-    }
-}
-
-fn banned(account: DatabaseId, ban: WireBan) -> Verdict {
-    tracing::info!(%account, "refused a log-in: the account is banned");
-    Verdict::Banned(ban.into())
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
-fn not_compared(error: PasswordError) -> Unavailable {
-    tracing::error!(%error, "could not compare a password");
-    Unavailable
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]

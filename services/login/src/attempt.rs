@@ -50,8 +50,10 @@ pub(crate) struct Attempt {
 pub(crate) enum Kind {
     /// A session.
     LogIn {
-        /// Name of the account.
-        name: String,
+        /// Name of the account; `None` until a token is verified.
+        name: Option<String>,
+        /// Whether the account is to be created.
+        registers: bool,
         /// The secret of the ticket.
         ticket: Secret,
     },

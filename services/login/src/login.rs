@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{
-    Ban, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash,
+    Ban, Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, protocol_hash,
 };
 
 use crate::{
     attempt::{Attempt, Kind, LOGIN_WITHIN, Step},
-    throttle::Throttle,
+    throttle::{GUESS_EVERY, GUESSES, REGISTRATION_EVERY, REGISTRATIONS, Throttle},
     turns::{Host, Turns},
 };
 
@@ -67,14 +67,12 @@ pub enum Input {
 /// An output of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Verify a password, and return the account. At most [`MAX_VERIFYING`] wait for their answers.
+    /// Verify what the client shows, and return the account. At most [`MAX_VERIFYING`] wait for their answers.
     Verify {
         /// Repeated in the answer.
         ask: AskId,
-        /// The account's name.
-        name: String,
-        /// The password that the client sent.
-        password: Password,
+        /// The credentials that the client sent.
+        credentials: Credentials,
     },
     /// Ask the director for a base for a new session.
     Place {
@@ -109,17 +107,45 @@ pub enum Output {
     },
 }
 
-/// Result of verifying a password.
+/// Result of verifying credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Name and password belong to this account.
-    Good(DatabaseId),
-    /// They do not match, or there is no such account; the two are not distinguished.
-    Wrong,
-    /// The account is banned; the password is right.
+    /// They are those of this account.
+    Good(Authenticated),
+    /// Name and password do not match, or there is no such account; the two are not distinguished. Also: somebody else
+    /// has the name that the client registers.
+    Wrong(Wrong),
+    /// The account is banned; the credentials are right.
     Banned(Ban),
-    /// There is no account of this name, and none can be created.
-    Unfit,
+    /// They cannot be used, whatever the account: another reason.
+    Refused(LoginRefusal),
+}
+
+/// An account whose client is authenticated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authenticated {
+    pub account: DatabaseId,
+    /// The account's name: as the client wrote it, or as a token or a service names it.
+    pub name: String,
+}
+
+/// Wrong credentials, which count as a guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    Password,
+    Token,
+    /// The client registers a name that another account has.
+    Taken,
+}
+
+impl From<Wrong> for LoginRefusal {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Password => Self::WrongPassword,
+            Wrong::Token => Self::WrongToken,
+            Wrong::Taken => Self::NameTaken,
+        }
+    }
 }
 
 /// The service did not answer, or was not able to.
@@ -161,7 +187,7 @@ pub struct Wanted {
     pub checkout: Checkout,
     /// SHA-256 of the ticket's secret.
     pub ticket: Hash,
-    /// The name with which the client logged in.
+    /// The account's name.
     pub name: String,
 }
 
@@ -187,9 +213,11 @@ pub enum Opened {
 pub struct Counters {
     /// Tickets issued.
     pub tickets: u64,
-    /// Log-ins refused because the password was wrong.
+    /// Accounts that clients have registered.
+    pub registered: u64,
+    /// Log-ins refused because the credentials were wrong.
     pub wrong: u64,
-    /// Log-ins refused because a name was tried too often.
+    /// Log-ins refused because a name was tried too often, or too many accounts were registered from an address.
     pub throttled: u64,
     /// Log-ins refused because too many passwords waited to be verified.
     pub crowded: u64,
@@ -211,11 +239,13 @@ pub struct Login {
     asked: BTreeMap<AskId, ConnectionId>,
     due: BTreeSet<(Mono, ConnectionId)>,
     /// Passwords that wait to be verified.
-    queue: Turns<(ConnectionId, Password)>,
+    queue: Turns<(ConnectionId, Credentials)>,
     /// Verifications in progress, and until when an answer is expected. Those of log-ins that were given up count too,
     /// since their passwords are compared all the same.
     verifying: BTreeMap<AskId, Mono>,
-    throttle: Throttle,
+    throttle: Throttle<String>,
+    /// Registrations by host.
+    registrations: Throttle<Host>,
     outputs: VecDeque<Output>,
     last_ask: u64,
     is_paused: bool,
@@ -231,7 +261,8 @@ impl Default for Login {
             due: BTreeSet::new(),
             queue: Turns::new(MAX_QUEUED),
             verifying: BTreeMap::new(),
-            throttle: Throttle::default(),
+            throttle: Throttle::new(GUESSES, GUESS_EVERY),
+            registrations: Throttle::new(REGISTRATIONS, REGISTRATION_EVERY),
             outputs: VecDeque::new(),
             last_ask: 0,
             is_paused: false,
@@ -319,20 +350,26 @@ impl Login {
                 self.refuse(connection, LoginRefusal::WrongProtocol);
             }
             LoginRequest::LogIn { .. } if self.is_paused => self.refuse(connection, LoginRefusal::Busy),
-            LoginRequest::LogIn { name, .. } if !self.throttle.admits(now, &name) => {
+            LoginRequest::LogIn { credentials, .. } if !self.admits(now, client.1, &credentials) => {
                 self.counters.throttled += 1;
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::Throttled));
             }
             // Not counted as guessing: while a base is taken over, a player may well have clicked that often.
-            LoginRequest::LogIn { name, .. } if self.under_way(&name) >= MAX_PER_NAME => {
+            LoginRequest::LogIn { credentials, .. } if self.under_way(credentials.name()) >= MAX_PER_NAME => {
                 self.refuse(connection, LoginRefusal::Busy);
             }
-            LoginRequest::LogIn { name, password, .. } => {
-                if self.queue.wait(client.1, (connection, password)).is_err() {
+            LoginRequest::LogIn { credentials, .. } => {
+                let name = credentials.name().map(str::to_owned);
+                let registers = matches!(credentials, Credentials::Registration { .. });
+                if self.queue.wait(client.1, (connection, credentials)).is_err() {
                     self.counters.crowded += 1;
                     return self.answer(connection, LoginAnswer::Refused(LoginRefusal::Busy));
                 }
-                let kind = Kind::LogIn { name, ticket };
+                let kind = Kind::LogIn {
+                    name,
+                    registers,
+                    ticket,
+                };
                 self.put(Attempt::new(now, client, kind, Step::Queued));
                 self.verify_next(now);
             }
@@ -348,29 +385,33 @@ impl Login {
     fn verify_next(&mut self, now: Mono) {
         self.verifying.retain(|_, until| *until > now);
         while self.verifying.len() < MAX_VERIFYING
-            && let Some((_, (connection, password))) = self.queue.next(|_| true)
+            && let Some((_, (connection, credentials))) = self.queue.next(|_| true)
         {
             let Some(mut attempt) = self.take(connection) else {
                 continue;
             };
-            let Kind::LogIn { name, .. } = &attempt.kind else {
-                continue;
-            };
-            let (ask, name) = (self.next_ask(), name.clone());
+            let ask = self.next_ask();
             attempt.step = Step::Verifying;
             attempt.asks(now, ask);
             self.put(attempt);
             self.verifying.insert(ask, now.after(LOGIN_WITHIN));
-            self.outputs.push_back(Output::Verify { ask, name, password });
+            self.outputs.push_back(Output::Verify { ask, credentials });
         }
     }
 
-    /// Number of log-ins of a name in progress.
-    fn under_way(&self, name: &str) -> usize {
-        let under_way = self.attempts.values();
-        let same =
-            under_way.filter(|attempt| matches!(&attempt.kind, Kind::LogIn { name: other, .. } if other == name));
-        same.count()
+    /// Whether a client may try these credentials.
+    fn admits(&self, now: Mono, host: Host, credentials: &Credentials) -> bool {
+        let is_registration = matches!(credentials, Credentials::Registration { .. });
+        credentials.name().is_none_or(|name| self.throttle.admits(now, name))
+            && (!is_registration || self.registrations.admits(now, &host))
+    }
+
+    /// Number of log-ins of a name in progress; of an unknown one, none.
+    fn under_way(&self, name: Option<&str>) -> usize {
+        let Some(name) = name else { return 0 };
+        let is_same =
+            |attempt: &&Attempt| matches!(&attempt.kind, Kind::LogIn { name: Some(other), .. } if other == name);
+        self.attempts.values().filter(is_same).count()
     }
 
     fn verified(&mut self, now: Mono, ask: AskId, verdict: Result<Verdict, Unavailable>) {
@@ -383,25 +424,32 @@ impl Login {
         let Some(mut attempt) = self.take_asked(ask, |step| *step == Step::Verifying) else {
             return;
         };
-        let (connection, Kind::LogIn { name, .. }) = (attempt.connection, &attempt.kind) else {
+        let (connection, host) = (attempt.connection, attempt.host);
+        let Kind::LogIn { name, registers, .. } = &mut attempt.kind else {
             return;
         };
+        if let (Ok(Verdict::Good(_) | Verdict::Banned(_)), Some(name)) = (&verdict, &name) {
+            self.throttle.forgive(name);
+        }
         match verdict {
-            Ok(Verdict::Good(account)) => {
-                self.throttle.forgive(name);
-                attempt.step = Step::Placing { account };
+            Ok(Verdict::Good(good)) => {
+                if *registers {
+                    self.registrations.blame(now, &host);
+                    self.counters.registered += 1;
+                }
+                *name = Some(good.name);
+                attempt.step = Step::Placing { account: good.account };
                 self.ask(now, attempt);
             }
-            Ok(Verdict::Wrong) => {
-                self.throttle.blame(now, name);
+            Ok(Verdict::Wrong(wrong)) => {
+                if let Some(name) = name {
+                    self.throttle.blame(now, name);
+                }
                 self.counters.wrong += 1;
-                self.answer(connection, LoginAnswer::Refused(LoginRefusal::WrongPassword));
+                self.answer(connection, LoginAnswer::Refused(wrong.into()));
             }
-            Ok(Verdict::Banned(ban)) => {
-                self.throttle.forgive(name);
-                self.refuse_banned(connection, ban);
-            }
-            Ok(Verdict::Unfit) => self.refuse(connection, LoginRefusal::UnfitName),
+            Ok(Verdict::Banned(ban)) => self.refuse_banned(connection, ban),
+            Ok(Verdict::Refused(refusal)) => self.refuse(connection, refusal),
             Err(Unavailable) => self.refuse(connection, LoginRefusal::Busy),
         }
     }
@@ -530,7 +578,7 @@ impl Login {
                     base,
                     checkout,
                 },
-                Kind::LogIn { ticket, name },
+                Kind::LogIn { ticket, name, .. },
             ) => Output::Open {
                 ask,
                 wanted: Wanted {
@@ -539,7 +587,7 @@ impl Login {
                     account: *account,
                     checkout: checkout.clone(),
                     ticket: ticket.digest(),
-                    name: name.clone(),
+                    name: name.clone().unwrap_or_default(),
                 },
             },
             // A password is verified once, and nothing is requested in a pause.

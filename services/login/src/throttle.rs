@@ -1,6 +1,7 @@
-//! Limits how often a name may be tried with a wrong password.
+//! Limits how often something may happen per key: wrong passwords per name, registrations per host.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -14,48 +15,79 @@ pub const GUESSES: u32 = 5;
 /// password that was not leaked.
 pub const GUESS_EVERY: Duration = Duration::from_secs(12);
 
-/// Maximum names remembered; at 255 bytes each they take 6 MB. Beyond that the name that is due to be forgiven first is
-/// evicted.
-pub const MAX_NAMES: usize = 20_000;
+/// Accounts that a host may register in a row: a family, or a room of friends.
+pub const REGISTRATIONS: u32 = 10;
 
-/// Wrong passwords by name, or by another key. The state of a name is a moment in the future that each wrong password
-/// moves further: the name may be tried while that moment is less than [`GUESSES`] times [`GUESS_EVERY`] away.
-#[derive(Debug, Default)]
-pub struct Throttle {
-    forgiven: BTreeMap<String, Mono>,
-    due: BTreeSet<(Mono, String)>,
+/// Time after which a host may register one more account.
+pub const REGISTRATION_EVERY: Duration = Duration::from_secs(600);
+
+/// Maximum keys remembered; at 255 bytes each they take 6 MB. Beyond that the key that is due to be forgiven first is
+/// evicted.
+pub const MAX_KEYS: usize = 20_000;
+
+/// Counts by key. The state of a key is a moment in the future that each count moves further: the key is admitted while
+/// that moment is less than the allowed number of intervals away.
+#[derive(Debug)]
+pub struct Throttle<K> {
+    allowed: u32,
+    every: Duration,
+    forgiven: BTreeMap<K, Mono>,
+    due: BTreeSet<(Mono, K)>,
 }
 
-impl Throttle {
-    /// Whether the name may be tried.
+impl<K: Ord + Clone> Throttle<K> {
+    /// Allows this number in a row, and one more after each interval.
     #[must_use]
-    pub fn admits(&self, now: Mono, name: &str) -> bool {
-        let forgiven = self.forgiven.get(name).copied().unwrap_or_default();
-        forgiven.since(now) + GUESS_EVERY <= GUESS_EVERY * GUESSES
-    }
-
-    /// Records a wrong password.
-    pub fn blame(&mut self, now: Mono, name: &str) {
-        let before = self.take(name).unwrap_or_default().max(now);
-        let forgiven = before.after(GUESS_EVERY);
-        self.forgiven.insert(name.to_owned(), forgiven);
-        self.due.insert((forgiven, name.to_owned()));
-        while let Some((at, _)) = self.due.first()
-            && (*at <= now || self.due.len() > MAX_NAMES)
-            && let Some((_, oldest)) = self.due.pop_first()
-        {
-            self.forgiven.remove(&oldest);
+    pub fn new(allowed: u32, every: Duration) -> Self {
+        Self {
+            allowed,
+            every,
+            forgiven: BTreeMap::new(),
+            due: BTreeSet::new(),
         }
     }
 
-    /// Records the right password: clears the name.
-    pub fn forgive(&mut self, name: &str) {
-        self.take(name);
+    /// Whether the key is admitted.
+    #[must_use]
+    pub fn admits<Q: Ord + ?Sized>(&self, now: Mono, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        let forgiven = self.forgiven.get(key).copied().unwrap_or_default();
+        forgiven.since(now) + self.every <= self.every * self.allowed
     }
 
-    fn take(&mut self, name: &str) -> Option<Mono> {
-        let forgiven = self.forgiven.remove(name)?;
-        self.due.remove(&(forgiven, name.to_owned()));
+    /// Counts once.
+    pub fn blame<Q: Ord + ToOwned<Owned = K> + ?Sized>(&mut self, now: Mono, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        let before = self.take(key).unwrap_or_default().max(now);
+        let forgiven = before.after(self.every);
+        self.forgiven.insert(key.to_owned(), forgiven);
+        self.due.insert((forgiven, key.to_owned()));
+        while let Some((at, _)) = self.due.first()
+            && (*at <= now || self.due.len() > MAX_KEYS)
+            && let Some((_, oldest)) = self.due.pop_first()
+        {
+            self.forgiven.remove::<K>(&oldest);
+        }
+    }
+
+    /// Clears a key, as after the right password.
+    pub fn forgive<Q: Ord + ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        self.take(key);
+    }
+
+    fn take<Q: Ord + ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q) -> Option<Mono>
+    where
+        K: Borrow<Q>,
+    {
+        let forgiven = self.forgiven.remove(key)?;
+        self.due.remove(&(forgiven, key.to_owned()));
         Some(forgiven)
     }
 }
@@ -66,7 +98,7 @@ mod tests {
 
     #[test]
     fn guesses_are_limited_and_refill_slowly() {
-        let mut throttle = Throttle::default();
+        let mut throttle = Throttle::<String>::new(GUESSES, GUESS_EVERY);
         let mut now = Mono(5_000_000_000);
         for guess in 0..GUESSES {
             assert!(throttle.admits(now, "eve"), "guess {guess}");
@@ -84,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_names_is_bounded() {
-        let mut throttle = Throttle::default();
-        for n in 0..MAX_NAMES + 10 {
-            throttle.blame(Mono(n as u64), &n.to_string());
+    fn the_number_of_keys_is_bounded() {
+        let mut throttle = Throttle::<String>::new(GUESSES, GUESS_EVERY);
+        for n in 0..MAX_KEYS + 10 {
+            throttle.blame(Mono(n as u64), n.to_string().as_str());
         }
-        assert_eq!((throttle.forgiven.len(), throttle.due.len()), (MAX_NAMES, MAX_NAMES));
+        assert_eq!((throttle.forgiven.len(), throttle.due.len()), (MAX_KEYS, MAX_KEYS));
         assert!(!throttle.forgiven.contains_key("9"), "the oldest go");
         // Names whose time has passed are removed by later calls, even if they are not tried again.
         throttle.blame(Mono(0).after(GUESS_EVERY * 100), "late");

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, VecDeque};
 use annals_def::split_mix;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId, WallTime};
 use annals_login::{
-    AskId, Checkout, GUESSES, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING,
-    NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted,
+    AskId, Authenticated, Checkout, GUESSES, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED,
+    MAX_VERIFYING, NotCheckedOut, Opened, Output, REGISTRATION_EVERY, REGISTRATIONS, Unavailable, Verdict, Wanted,
+    Wrong,
 };
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{
-    Ban, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash,
+    Ban, Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, Token, protocol_hash,
 };
 
 const ACCOUNT: DatabaseId = DatabaseId(5);
@@ -68,8 +69,7 @@ fn log_in_from(host: Host, connection: u64, name: &str) -> Input {
         host,
         request: LoginRequest::LogIn {
             protocol: protocol_hash(),
-            name: name.to_owned(),
-            password: Password("secret".into()),
+            credentials: Credentials::password(name, "secret"),
         },
         ticket: ticket(connection),
     }
@@ -105,6 +105,14 @@ fn refused(connection: u64, refusal: LoginRefusal) -> Output {
     }
 }
 
+/// The verdict that the credentials are those of the account.
+fn good() -> Verdict {
+    Verdict::Good(Authenticated {
+        account: ACCOUNT,
+        name: "adam".to_owned(),
+    })
+}
+
 fn ban() -> Ban {
     Ban {
         until: Some(WallTime(1_798_000_000_000)),
@@ -134,11 +142,11 @@ fn ask_of(output: &Output) -> AskId {
 fn a_correct_password_gives_a_ticket() {
     let mut bench = Bench::new();
     let verify = bench.asks(1, "adam");
-    let Output::Verify { ask, name, password } = verify else {
+    let Output::Verify { ask, credentials } = verify else {
         panic!("{verify:?}")
     };
-    assert_eq!((name.as_str(), password.0.as_str()), ("adam", "secret"));
-    let place = bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
+    assert_eq!(credentials, Credentials::password("adam", "secret"));
+    let place = bench.one(Input::Verified(ask, Ok(good())));
     let ask = ask_of(&place);
     assert_eq!(place, Output::Place { ask });
     let check_out = bench.one(Input::Located(ask, Ok(Some(located(HERE, 3)))));
@@ -182,7 +190,7 @@ fn a_correct_password_gives_a_ticket() {
 fn an_account_active_on_another_base_is_found() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
     let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
     let locate = bench.one(Input::CheckedOut(ask, Ok(checkout(THERE, 70))));
     let ask = ask_of(&locate);
@@ -213,13 +221,13 @@ fn an_account_active_on_another_base_is_found() {
 fn every_refusal_has_a_reason() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
-    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
     assert_eq!(answer, refused(1, LoginRefusal::WrongPassword));
     let ask = ask_of(&bench.asks(1, "adam"));
     let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned(ban()))));
     assert_eq!(answer, banned(1));
     let ask = ask_of(&bench.asks(1, "stored:17"));
-    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Unfit)));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Refused(LoginRefusal::UnfitName))));
     assert_eq!(answer, refused(1, LoginRefusal::UnfitName));
     let ask = ask_of(&bench.asks(1, "adam"));
     let answer = bench.one(Input::Verified(ask, Err(Unavailable)));
@@ -243,7 +251,7 @@ fn every_refusal_has_a_reason() {
 fn a_ban_during_the_log_in_is_noticed_at_the_check_out() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
     let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
     let answer = bench.one(Input::CheckedOut(ask, Err(NotCheckedOut::Banned(ban()))));
     assert_eq!(answer, banned(1));
@@ -263,7 +271,7 @@ fn a_pause_refuses_new_log_ins_only() {
     let verifying = ask_of(&bench.asks(1, "adam"));
     assert_eq!(bench.give(Input::Pause(true)), []);
     assert_eq!(bench.asks(2, "eve"), refused(2, LoginRefusal::Busy));
-    let placing = bench.one(Input::Verified(verifying, Ok(Verdict::Good(ACCOUNT))));
+    let placing = bench.one(Input::Verified(verifying, Ok(good())));
     assert!(
         matches!(placing, Output::Place { .. }),
         "one in progress continues: {placing:?}"
@@ -286,7 +294,7 @@ fn a_pause_refuses_new_log_ins_only() {
 fn an_account_in_use_has_its_own_refusal() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
     let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
     let ask = ask_of(&bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77)))));
     let answer = bench.one(Input::Opened(ask, Ok(Opened::InUse)));
@@ -299,15 +307,15 @@ fn password_guesses_are_throttled_by_name() {
     let mut bench = Bench::new();
     for _ in 0..GUESSES {
         let ask = ask_of(&bench.asks(1, "adam"));
-        bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
+        bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
     }
     assert_eq!(bench.asks(1, "adam"), refused(1, LoginRefusal::Throttled));
     assert!(matches!(bench.asks(1, "eve"), Output::Verify { .. }), "others are not");
     bench.now = bench.now.after(annals_login::GUESS_EVERY);
     let ask = ask_of(&bench.asks(2, "adam"));
-    bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
+    bench.one(Input::Verified(ask, Ok(good())));
     let ask = ask_of(&bench.asks(3, "adam"));
-    bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
+    bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
     assert!(
         matches!(bench.asks(3, "adam"), Output::Verify { .. }),
         "its owner was there"
@@ -330,7 +338,7 @@ fn concurrent_attempts_are_bounded() {
     // Log-ins with a right password leave the queue and continue.
     for n in bench.login.attempts()..MAX_ATTEMPTS {
         let ask = ask_of(&bench.asks(100 + n as u64, &n.to_string()));
-        bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
+        bench.one(Input::Verified(ask, Ok(good())));
     }
     assert_eq!(bench.asks(99, "last"), refused(99, LoginRefusal::Busy));
     // All expire together, and leave nothing behind.
@@ -342,7 +350,7 @@ fn concurrent_attempts_are_bounded() {
 /// The connections whose passwords are to be verified.
 fn compared(outputs: &[Output]) -> Vec<&str> {
     let names = outputs.iter().map(|output| match output {
-        Output::Verify { name, .. } => name.as_str(),
+        Output::Verify { credentials, .. } => credentials.name().unwrap_or_default(),
         other => panic!("{other:?}"),
     });
     names.collect()
@@ -362,7 +370,7 @@ fn password_comparisons_are_bounded_and_fair_across_hosts() {
     assert_eq!(bench.give(Input::Closed(ConnectionId(MAX_VERIFYING as u64 + 1))), []);
     let mut answered = Vec::new();
     while let Some(output) = asked.pop_front() {
-        let next = bench.give(Input::Verified(ask_of(&output), Ok(Verdict::Wrong)));
+        let next = bench.give(Input::Verified(ask_of(&output), Ok(Verdict::Wrong(Wrong::Password))));
         let [Output::Answer { .. }, rest @ ..] = &next[..] else {
             panic!("{next:?}")
         };
@@ -384,7 +392,7 @@ fn a_cancelled_comparison_keeps_its_place_until_it_ends() {
     }
     // The passwords of disconnected clients are still being compared.
     assert_eq!(bench.give(log_in(50, "next")), []);
-    let next = bench.one(Input::Verified(asked[0], Ok(Verdict::Wrong)));
+    let next = bench.one(Input::Verified(asked[0], Ok(Verdict::Wrong(Wrong::Password))));
     assert_eq!(compared(&[next]), ["next"]);
     // An answer that never comes does not occupy a slot for ever.
     assert_eq!(bench.give(log_in(51, "late")), []);
@@ -426,7 +434,7 @@ fn retries_do_not_repeat_the_password_comparison() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let began = bench.now;
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
     let mut answers = Vec::new();
     let mut places = 1;
     while answers.is_empty() {
@@ -495,10 +503,13 @@ impl Services {
             return;
         }
         let answer = match output {
-            Output::Verify { ask, name, .. } => {
-                let verdict = match name.as_str() {
-                    "wrong" => Verdict::Wrong,
-                    name => Verdict::Good(DatabaseId(name.len() as u64)),
+            Output::Verify { ask, credentials } => {
+                let verdict = match credentials.name().unwrap_or_default() {
+                    "wrong" => Verdict::Wrong(Wrong::Password),
+                    name => Verdict::Good(Authenticated {
+                        account: DatabaseId(name.len() as u64),
+                        name: name.to_owned(),
+                    }),
                 };
                 Input::Verified(ask, Ok(verdict))
             }
@@ -629,4 +640,87 @@ fn debug_output_contains_no_secrets() {
     let spoken = format!("{:?} {:?}", bench.login, log_in(0x5e, "adam"));
     assert!(!spoken.contains("\"secret\""), "the password");
     assert!(!spoken.contains("94, 94"), "the ticket");
+}
+
+fn register_from(host: Host, connection: u64, name: &str) -> Input {
+    let credentials = Credentials::Registration {
+        name: name.to_owned(),
+        password: Password("secret".to_owned()),
+    };
+    request_from(host, connection, credentials)
+}
+
+fn request_from(host: Host, connection: u64, credentials: Credentials) -> Input {
+    Input::Request {
+        connection: ConnectionId(connection),
+        host,
+        request: LoginRequest::LogIn {
+            protocol: protocol_hash(),
+            credentials,
+        },
+        ticket: ticket(connection),
+    }
+}
+
+#[test]
+fn a_token_names_the_account() {
+    let mut bench = Bench::new();
+    let token = Credentials::Token(Token("a.b.c".to_owned()));
+    // Clients with tokens are not taken for attempts at one name.
+    for connection in 2..2 + MAX_PER_NAME as u64 {
+        bench.give(request_from(HOST, connection, token.clone()));
+    }
+    let verify = bench.one(request_from(HOST, 1, token.clone()));
+    let ask = ask_of(&verify);
+    let expected = Output::Verify {
+        ask,
+        credentials: token,
+    };
+    assert_eq!(verify, expected);
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
+    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let open = bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77))));
+    let Output::Open { wanted, .. } = open else {
+        panic!("{open:?}")
+    };
+    assert_eq!(wanted.name, "adam");
+}
+
+#[test]
+fn wrong_credentials_have_their_own_refusals() {
+    let mut bench = Bench::new();
+    let ask = ask_of(&bench.one(request_from(HOST, 1, Credentials::Token(Token("a.b.c".to_owned())))));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Token))));
+    assert_eq!(answer, refused(1, LoginRefusal::WrongToken));
+    // A name that is taken is tried as often as a password may be guessed.
+    for guess in 0..u64::from(GUESSES) {
+        let ask = ask_of(&bench.one(register_from(HOST, guess, "adam")));
+        let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Taken))));
+        assert_eq!(answer, refused(guess, LoginRefusal::NameTaken));
+    }
+    assert_eq!(
+        bench.one(register_from(HOST, 9, "adam")),
+        refused(9, LoginRefusal::Throttled)
+    );
+}
+
+#[test]
+fn an_address_registers_few_accounts() {
+    let mut bench = Bench::new();
+    for number in 0..u64::from(REGISTRATIONS) {
+        let ask = ask_of(&bench.one(register_from(HOST, number, &number.to_string())));
+        bench.one(Input::Verified(ask, Ok(good())));
+        bench.give(Input::Closed(ConnectionId(number)));
+    }
+    assert_eq!(bench.login.counters().registered, u64::from(REGISTRATIONS));
+    let refusal = bench.one(register_from(HOST, 99, "another"));
+    assert_eq!(refusal, refused(99, LoginRefusal::Throttled));
+    let other = bench.one(register_from(Host::Four([10, 0, 0, 2]), 98, "another"));
+    assert!(matches!(other, Output::Verify { .. }), "{other:?}");
+    let logs_in = bench.asks(97, "known");
+    assert!(matches!(logs_in, Output::Verify { .. }), "{logs_in:?}");
+    bench.now = bench.now.after(REGISTRATION_EVERY);
+    bench.give(Input::Time);
+    let later = bench.one(register_from(HOST, 96, "another"));
+    assert!(matches!(later, Output::Verify { .. }), "{later:?}");
 }

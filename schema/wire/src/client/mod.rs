@@ -32,7 +32,8 @@ pub use downstream::{CallRefusal, ToClient};
 pub use framing::{FrameBuffer, FrameTooLarge, put_frame};
 pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};
 pub use login::{
-    Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, Password, Ticket,
+    Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, MAX_TOKEN_BYTES,
+    Password, Ticket, Token,
 };
 pub use movements::{Movements, Reads};
 pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};

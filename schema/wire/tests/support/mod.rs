@@ -10,9 +10,9 @@ use annals_ids::{
     TypeId, WallTime,
 };
 use annals_wire::client::{
-    Ban, Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
-    Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
-    ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
+    Ban, Call, CallRefusal, Credentials, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest,
+    Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient,
+    ToClientDatagram, ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
 };
 
 /// Any frame or datagram, so that one test serves all.
@@ -196,18 +196,25 @@ fn located(dice: &mut Dice<'_>) -> Located {
 }
 
 fn login_request(dice: &mut Dice<'_>) -> LoginRequest {
-    if dice().is_multiple_of(2) {
-        LoginRequest::LogIn {
-            protocol: hash(dice),
+    let protocol = hash(dice);
+    let credentials = match dice() % 4 {
+        0 => Credentials::Password {
             name: text(dice),
             password: Password(text(dice)),
+        },
+        1 => Credentials::Token(Token(text(dice))),
+        2 => Credentials::Registration {
+            name: text(dice),
+            password: Password(text(dice)),
+        },
+        _ => {
+            return LoginRequest::Locate {
+                owner: OwnerId(u32::try_from(number(dice) >> 32).unwrap()),
+                session: SessionId(number(dice)),
+            };
         }
-    } else {
-        LoginRequest::Locate {
-            owner: OwnerId(u32::try_from(number(dice) >> 32).unwrap()),
-            session: SessionId(number(dice)),
-        }
-    }
+    };
+    LoginRequest::LogIn { protocol, credentials }
 }
 
 fn pick<T: Copy>(all: &[T], dice: &mut Dice<'_>) -> T {

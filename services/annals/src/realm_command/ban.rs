@@ -63,12 +63,12 @@ pub(super) struct Unban {
     decided: Decided,
 }
 
-/// List the accounts that are banned, or everything that was decided.
+/// List the accounts that are banned, or everything that operators have decided about accounts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Bans {
     /// The account; all accounts if omitted
     who: Option<Who>,
-    /// List every ban and every lifting, also former ones
+    /// List every decision: bans, liftings, and accounts that operators created
     #[arg(long)]
     all: bool,
     /// Output format
@@ -81,15 +81,22 @@ pub(super) struct Bans {
 struct Decided {
     /// The name with which the account logs in, or stored:NUMBER for its stored entity
     who: Who,
+    #[command(flatten)]
+    word: Word,
+}
+
+/// On whose word something is decided, and why.
+#[derive(Debug, clap::Args)]
+pub(super) struct Word {
     /// Name of the operator, recorded with the decision
     #[arg(long, value_name = "NAME", value_parser = |text: &str| bounded(text, MAX_NAME_BYTES))]
-    by: String,
+    pub(super) by: String,
     /// Reason, recorded with the decision; the player is told the reason for a ban
     #[arg(long, value_name = "TEXT", value_parser = |text: &str| bounded(text, MAX_REASON_BYTES))]
-    reason: String,
+    pub(super) reason: String,
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    pub(super) format: Format,
 }
 
 /// Why nothing was decided, or nothing is listed.
@@ -142,7 +149,7 @@ impl Ban {
         let account = decided.record(&source.store, now, Decision::Banned(until)).await?;
         let told = Told {
             until,
-            reason: decided.reason.clone(),
+            reason: decided.word.reason.clone(),
         };
         let sessions = match &source.live {
             Some((bus, subjects)) => end_sessions(&source.store, (bus, subjects), (account, &told)).await?,
@@ -150,7 +157,7 @@ impl Ban {
             None => Sessions::Ended(0),
         };
         let end = end_of(until);
-        match decided.format {
+        match decided.word.format {
             Format::Table => println!("stored entity {account} is banned {end}"),
             Format::Json => {
                 let ended = match &sessions {
@@ -183,7 +190,7 @@ impl Unban {
     pub(super) async fn run(self, source: &Source) -> Result<ExitCode, RealmError> {
         let decided = self.decided;
         let account = decided.record(&source.store, clock::wall(), Decision::Lifted).await?;
-        match decided.format {
+        match decided.word.format {
             Format::Table => println!("stored entity {account} is not banned any more"),
             Format::Json => writeln!(stdout(), "{:#}", json!({ "stored": account.0 }))?,
         }
@@ -198,8 +205,8 @@ impl Decided {
         let record = BanRecord {
             at,
             decision,
-            operator: self.by.clone(),
-            reason: self.reason.clone(),
+            operator: self.word.by.clone(),
+            reason: self.word.reason.clone(),
         };
         bans::decide(store, account, &record).await?;
         Ok(account)
@@ -285,6 +292,7 @@ fn print_table(records: &[(DatabaseId, u32, BanRecord)]) -> io::Result<()> {
         let decision = match record.decision {
             Decision::Banned(until) => format!("banned {}", end_of(until)),
             Decision::Lifted => "lifted".to_owned(),
+            Decision::Created => "created".to_owned(),
         };
         let (by, reason) = (record.operator.clone(), record.reason.clone());
         [account.to_string(), words::date(record.at), decision, by, reason]
@@ -293,15 +301,16 @@ fn print_table(records: &[(DatabaseId, u32, BanRecord)]) -> io::Result<()> {
 }
 
 fn to_json((account, number, record): &(DatabaseId, u32, BanRecord)) -> Value {
-    let until = match record.decision {
-        Decision::Banned(until) => until.map(words::date),
-        Decision::Lifted => None,
+    let (decision, until) = match record.decision {
+        Decision::Banned(until) => ("banned", until.map(words::date)),
+        Decision::Lifted => ("lifted", None),
+        Decision::Created => ("created", None),
     };
     json!({
         "stored": account.0,
         "number": number,
         "at": words::date(record.at),
-        "decision": if record.decision == Decision::Lifted { "lifted" } else { "banned" },
+        "decision": decision,
         "until": until,
         "by": record.operator,
         "reason": record.reason,

@@ -25,6 +25,7 @@ mod evidence;
 mod full_disks;
 mod hands;
 mod lives;
+mod logging_in;
 mod lost;
 mod migrating;
 mod operator_pages;
