@@ -4,6 +4,7 @@
 //! an answer is lost, the request is repeated.
 
 mod accounts;
+mod counts;
 mod processes;
 mod upgrades;
 
@@ -14,6 +15,7 @@ use thiserror::Error;
 use crate::{CellArea, Space, SpaceMap, load::WireLoad};
 
 pub use accounts::{AccountFound, CheckOut, CheckedOut, CreateAccount, EndSessions, FindAccount, WireBan};
+pub use counts::{CountList, CountNews, CountedKind, ListCounts, WireCount, WireCounted};
 pub use processes::{DrainProcess, DrainStage, HandOver, ListProcesses, ListedProcess, ProcessList};
 pub use upgrades::{ChangeDefinitions, DefinitionsChanged, UpgradeAction, UpgradeOrder, UpgradeRealm, UpgradeStage};
 

@@ -1,6 +1,7 @@
 //! The login service: answers log-ins by requests to db, director and bases; compares passwords.
 
 mod accounts;
+mod counting;
 mod watching;
 
 use std::collections::BTreeMap;
@@ -13,20 +14,22 @@ use annals_base::DuplicateLogin;
 use annals_db::accounts as stored_accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
-use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TypeId};
-use annals_login::{Checkout, Host, Input, Login, NotCheckedOut, Opened, Output, Unavailable, Wanted};
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_login::{Checkout, Counted, Host, Input, Login, NotCheckedOut, Opened, Output, Unavailable, Wanted};
 use annals_node::ConnectionId;
-use annals_store::StoreError;
+use annals_store::{StoreError, layout::database};
 use annals_wire::{
-    client::{CloseReason, Located, LoginAnswer, Secret},
+    client::{CloseReason, Located, LoginAnswer, LoginRequest, Secret},
     control::{
         BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, Locate, OpenSession, OwnerAddress,
         PlaceSession, SessionOpened, UpgradeOrder,
     },
 };
+use futures::StreamExt;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
+use counting::Counting;
 use watching::Figures;
 
 use crate::{
@@ -62,6 +65,9 @@ pub enum LoginError {
     /// The key of account names could not be read from the store.
     #[error("the key for the look-up of account names could not be read from the store; check that db runs")]
     NameKey(#[source] StoreError),
+    /// It cannot share its counts.
+    #[error("the counts of wrong passwords cannot be shared with other login processes")]
+    Counting(#[source] async_nats::SubscribeError),
     /// The schema has no type for accounts.
     #[error("the world has no entity type that a client could log in as: give one a base part, and call it Account")]
     NoAccountType,
@@ -107,14 +113,18 @@ pub async fn run(
     let asker = Arc::new(Asker::new(process, name_key, (authenticator, config)));
     let (_watched, figures) = watching::begin(&asker.process.watched, &edge.handle());
     let (answers, mut answered) = mpsc::channel(ANSWERS);
+    let counting = Counting::begin(&asker.process).await;
+    let (counting, learned) = counting.map_err(LoginError::Counting)?;
     let mut service = Service {
         core: Login::new(),
         edge: edge.handle(),
         asker: Arc::clone(&asker),
         answers,
         hosts: BTreeMap::new(),
+        counting,
         figures,
     };
+    service.handle(learned);
     serve(&mut service, (&mut arrivals, &mut answered), stop).await;
     asker.process.readiness.send_replace(Readiness::Draining);
     service.handle(Input::ShutDown);
@@ -143,6 +153,8 @@ async fn serve(
             Some(event) = arrivals.recv() => service.arrive(event),
             Some(input) = answered.recv() => service.handle(input),
             () = clock::until(deadline) => service.handle(Input::Time),
+            Some(news) = service.counting.news.next() => service.hear(&news),
+            Some(request) = service.counting.requests.next() => service.tell_counts(request),
             _ = beat.tick() => asker.beat(),
             Ok(()) = link.changed() => beat.reset_immediately(),
             Ok(()) = paused.changed() => {
@@ -235,6 +247,8 @@ struct Service {
     answers: mpsc::Sender<Input>,
     /// Hosts of connections that have not sent a request.
     hosts: BTreeMap<ConnectionId, Host>,
+    /// Counts of the other login processes.
+    counting: Counting,
     figures: Arc<Figures>,
 }
 
@@ -247,11 +261,18 @@ impl Service {
                 let Some(host) = self.hosts.remove(&connection) else {
                     return;
                 };
+                let name = match &request {
+                    LoginRequest::LogIn { credentials, .. } => credentials.name(),
+                    LoginRequest::Locate { .. } => None,
+                };
+                let name = name.map(|name| database::hashed_name(&self.asker.name_key, name));
+                let name = name.and_then(|name| name.try_into().ok()).map(Hash);
                 let ticket = Secret(process::random());
                 self.handle(Input::Request {
                     connection,
                     host,
                     request,
+                    name,
                     ticket,
                 });
             }
@@ -261,6 +282,20 @@ impl Service {
             }
             // An edge that serves log-ins receives no play.
             Arrival::Hello(_) | Arrival::Frame(_) | Arrival::Datagram(_) => {}
+        }
+    }
+
+    /// A notification of another login process.
+    fn hear(&mut self, news: &async_nats::Message) {
+        if let Some(input) = self.counting.heard(&news.payload) {
+            self.handle(input);
+        }
+    }
+
+    /// Another login process starts.
+    fn tell_counts(&self, request: async_nats::Message) {
+        if let Some(reply) = request.reply {
+            self.counting.answer(reply, &self.core.counts(clock::mono()));
         }
     }
 
@@ -284,6 +319,8 @@ impl Service {
                         reason: CloseReason::Finished,
                     });
                 }
+                Output::Counted(counted) => self.counting.tell(&counted, false),
+                Output::Forgiven(name) => self.counting.tell(&Counted::Name(name), true),
                 question => {
                     let (asker, answers) = (Arc::clone(&self.asker), self.answers.clone());
                     tokio::spawn(async move {
@@ -388,7 +425,7 @@ impl Asker {
                 preferred,
             } => Input::CheckedOut(ask, self.check_out(account, preferred).await),
             Output::Open { ask, wanted } => Input::Opened(ask, self.open(wanted).await),
-            Output::Answer { .. } => return None,
+            Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => return None,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use annals_ids::{DatabaseId, OwnerId};
+use annals_ids::{DatabaseId, Hash, OwnerId};
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{Located, Secret};
 
@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     LogIn {
         /// Name of the account; `None` until a token is verified.
         name: Option<String>,
+        /// Keyed hash of the name that the client gave.
+        name_hash: Option<Hash>,
         /// Whether the account is to be created.
         registers: bool,
         /// The secret of the ticket.

@@ -1,6 +1,9 @@
 //! All log-ins of one process.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_node::{ConnectionId, time::Mono};
@@ -10,7 +13,7 @@ use annals_wire::client::{
 
 use crate::{
     attempt::{Attempt, Kind, LOGIN_WITHIN, Step},
-    throttle::{GUESS_EVERY, GUESSES, REGISTRATION_EVERY, REGISTRATIONS, Throttle},
+    counts::{Counted, Counts},
     turns::{Host, Turns},
 };
 
@@ -42,6 +45,8 @@ pub enum Input {
         /// The client's host; hosts take turns.
         host: Host,
         request: LoginRequest,
+        /// The keyed hash of the name in the request, if it has one.
+        name: Option<Hash>,
         /// 32 random bytes, for the ticket.
         ticket: Secret,
     },
@@ -55,6 +60,12 @@ pub enum Input {
     CheckedOut(AskId, Result<Checkout, NotCheckedOut>),
     /// The answer to [`Output::Open`].
     Opened(AskId, Result<Opened, Unavailable>),
+    /// Another login process has counted this.
+    Counted(Counted),
+    /// Another login process has admitted a client under this name, whose counts are cleared.
+    Forgiven(Hash),
+    /// What other login processes have counted before this one started, each with the time until it is forgiven.
+    Learned(Vec<(Counted, Duration)>),
     /// Time has passed.
     Time,
     /// Whether new log-ins are refused as busy. Those in progress continue, and bases are located as before: players
@@ -100,6 +111,10 @@ pub enum Output {
         /// The session.
         wanted: Wanted,
     },
+    /// The other login processes are to count this too.
+    Counted(Counted),
+    /// The other login processes are to clear the counts of a name.
+    Forgiven(Hash),
     /// Answer a client. It is the last output for its connection.
     Answer {
         connection: ConnectionId,
@@ -217,7 +232,7 @@ pub struct Counters {
     pub registered: u64,
     /// Log-ins refused because the credentials were wrong.
     pub wrong: u64,
-    /// Log-ins refused because a name was tried too often, or too many accounts were registered from an address.
+    /// Log-ins refused because a name or an address was tried too often, or has registered too many accounts.
     pub throttled: u64,
     /// Log-ins refused because too many passwords waited to be verified.
     pub crowded: u64,
@@ -228,6 +243,9 @@ pub struct Counters {
     /// Steps repeated because a check-out was outdated.
     pub outdated: u64,
 }
+
+/// A client that asks: its connection, its host, and the keyed hash of the name that it gives.
+type Asking = (ConnectionId, Host, Option<Hash>);
 
 /// The login core of one process: credentials in, a single-use ticket out.
 ///
@@ -243,9 +261,7 @@ pub struct Login {
     /// Verifications in progress, and until when an answer is expected. Those of log-ins that were given up count too,
     /// since their passwords are compared all the same.
     verifying: BTreeMap<AskId, Mono>,
-    throttle: Throttle<String>,
-    /// Registrations by host.
-    registrations: Throttle<Host>,
+    counts: Counts,
     outputs: VecDeque<Output>,
     last_ask: u64,
     is_paused: bool,
@@ -261,8 +277,7 @@ impl Default for Login {
             due: BTreeSet::new(),
             queue: Turns::new(MAX_QUEUED),
             verifying: BTreeMap::new(),
-            throttle: Throttle::new(GUESSES, GUESS_EVERY),
-            registrations: Throttle::new(REGISTRATIONS, REGISTRATION_EVERY),
+            counts: Counts::default(),
             outputs: VecDeque::new(),
             last_ask: 0,
             is_paused: false,
@@ -286,13 +301,21 @@ impl Login {
                 connection,
                 host,
                 request,
+                name,
                 ticket,
-            } => self.begin(now, (connection, host), request, ticket),
+            } => self.begin(now, (connection, host, name), request, ticket),
             Input::Closed(connection) => drop(self.take(connection)),
             Input::Verified(ask, verdict) => self.verified(now, ask, verdict),
             Input::Located(ask, place) => self.located(now, ask, place),
             Input::CheckedOut(ask, checkout) => self.checked_out(now, ask, checkout),
             Input::Opened(ask, opened) => self.opened(now, ask, opened),
+            Input::Counted(counted) => self.counts.count(now, &counted),
+            Input::Forgiven(name) => {
+                self.counts.forgive(now, &name);
+            }
+            Input::Learned(counts) => counts
+                .iter()
+                .for_each(|(counted, remaining)| self.counts.learn(now, counted, *remaining)),
             Input::Time => self.pass_time(now),
             Input::Pause(is_paused) => self.is_paused = is_paused,
             Input::ShutDown => {
@@ -333,8 +356,15 @@ impl Login {
         self.queue.len()
     }
 
-    fn begin(&mut self, now: Mono, client: (ConnectionId, Host), request: LoginRequest, ticket: Secret) {
-        let connection = client.0;
+    /// What this process has counted, for one that starts: each with the time until it is forgiven.
+    #[must_use]
+    pub fn counts(&self, now: Mono) -> Vec<(Counted, Duration)> {
+        self.counts.told(now)
+    }
+
+    fn begin(&mut self, now: Mono, client: Asking, request: LoginRequest, ticket: Secret) {
+        let (connection, host, name_hash) = client;
+        let client = (connection, host);
         // One request per connection: the shell ensures it, and a second one is ignored.
         if self.attempts.contains_key(&connection) {
             return;
@@ -350,7 +380,7 @@ impl Login {
                 self.refuse(connection, LoginRefusal::WrongProtocol);
             }
             LoginRequest::LogIn { .. } if self.is_paused => self.refuse(connection, LoginRefusal::Busy),
-            LoginRequest::LogIn { credentials, .. } if !self.admits(now, client.1, &credentials) => {
+            LoginRequest::LogIn { credentials, .. } if !self.admits(now, (host, name_hash), &credentials) => {
                 self.counters.throttled += 1;
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::Throttled));
             }
@@ -361,12 +391,13 @@ impl Login {
             LoginRequest::LogIn { credentials, .. } => {
                 let name = credentials.name().map(str::to_owned);
                 let registers = matches!(credentials, Credentials::Registration { .. });
-                if self.queue.wait(client.1, (connection, credentials)).is_err() {
+                if self.queue.wait(host, (connection, credentials)).is_err() {
                     self.counters.crowded += 1;
                     return self.answer(connection, LoginAnswer::Refused(LoginRefusal::Busy));
                 }
                 let kind = Kind::LogIn {
                     name,
+                    name_hash,
                     registers,
                     ticket,
                 };
@@ -400,10 +431,20 @@ impl Login {
     }
 
     /// Whether a client may try these credentials.
-    fn admits(&self, now: Mono, host: Host, credentials: &Credentials) -> bool {
-        let is_registration = matches!(credentials, Credentials::Registration { .. });
-        credentials.name().is_none_or(|name| self.throttle.admits(now, name))
-            && (!is_registration || self.registrations.admits(now, &host))
+    fn admits(&self, now: Mono, (host, name): (Host, Option<Hash>), credentials: &Credentials) -> bool {
+        let registers = matches!(credentials, Credentials::Registration { .. });
+        let counted = [
+            Some(Counted::Host(host)),
+            name.map(Counted::Name),
+            registers.then_some(Counted::Registration(host)),
+        ];
+        counted.iter().flatten().all(|counted| self.counts.admits(now, counted))
+    }
+
+    /// Counts something, here and in the other processes.
+    fn count(&mut self, now: Mono, counted: Counted) {
+        self.counts.count(now, &counted);
+        self.outputs.push_back(Output::Counted(counted));
     }
 
     /// Number of log-ins of a name in progress; of an unknown one, none.
@@ -425,16 +466,24 @@ impl Login {
             return;
         };
         let (connection, host) = (attempt.connection, attempt.host);
-        let Kind::LogIn { name, registers, .. } = &mut attempt.kind else {
+        let Kind::LogIn {
+            name,
+            name_hash,
+            registers,
+            ..
+        } = &mut attempt.kind
+        else {
             return;
         };
-        if let (Ok(Verdict::Good(_) | Verdict::Banned(_)), Some(name)) = (&verdict, &name) {
-            self.throttle.forgive(name);
+        if let (Ok(Verdict::Good(_) | Verdict::Banned(_)), Some(hash)) = (&verdict, *name_hash)
+            && self.counts.forgive(now, &hash)
+        {
+            self.outputs.push_back(Output::Forgiven(hash));
         }
         match verdict {
             Ok(Verdict::Good(good)) => {
                 if *registers {
-                    self.registrations.blame(now, &host);
+                    self.count(now, Counted::Registration(host));
                     self.counters.registered += 1;
                 }
                 *name = Some(good.name);
@@ -442,9 +491,11 @@ impl Login {
                 self.ask(now, attempt);
             }
             Ok(Verdict::Wrong(wrong)) => {
-                if let Some(name) = name {
-                    self.throttle.blame(now, name);
-                }
+                let counted = [Some(Counted::Host(host)), name_hash.map(Counted::Name)];
+                counted
+                    .into_iter()
+                    .flatten()
+                    .for_each(|counted| self.count(now, counted));
                 self.counters.wrong += 1;
                 self.answer(connection, LoginAnswer::Refused(wrong.into()));
             }

@@ -42,12 +42,17 @@ impl Figures {
         count(
             "wrong",
             counters.wrong,
-            "log-ins refused because the password was wrong",
+            "log-ins refused because the credentials were wrong",
+        );
+        count(
+            "registered",
+            counters.registered,
+            "accounts that clients have registered",
         );
         count(
             "throttled",
             counters.throttled,
-            "log-ins refused because a name was tried too often",
+            "log-ins refused because a name or an address was tried too often",
         );
         count(
             "crowded",

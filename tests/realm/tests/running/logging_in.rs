@@ -5,7 +5,8 @@ use std::{fs, path::Path};
 
 use annals_client::{Client, Config, Credentials, EndReason, Event, Password, Token, Trust, client_endpoint};
 use annals_host::nats::ServerCount;
-use annals_wire::client::LoginRefusal;
+use annals_login::GUESSES;
+use annals_wire::client::{LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest, protocol_hash};
 use base64ct::{Base64UrlUnpadded, Encoding};
 use futures::StreamExt;
 use ring::{
@@ -18,6 +19,7 @@ use tokio::task::JoinHandle;
 use crate::{
     operators::Operator,
     played::{Played, are_built, until_event},
+    strangers::{Stranger, framed},
     visits::{LoginAddress, OtherLogin},
 };
 
@@ -35,6 +37,7 @@ async fn players_are_authenticated_as_the_realm_says() {
     by_tokens(&realm, folder.path()).await;
     by_registration(&realm).await;
     by_operators_only(&realm, folder.path()).await;
+    guesses_are_counted_together(&realm).await;
     realm.assert_playing("log-ins of all kinds").await;
     realm.stop_and_verify().await;
 }
@@ -167,6 +170,46 @@ async fn by_tokens(realm: &Played, folder: &Path) {
     is_refused(realm, other.address, token(&former, "tom"), LoginRefusal::WrongToken).await;
     let password = Credentials::password("tom", "the password");
     is_refused(realm, other.address, password, LoginRefusal::OtherCredentials).await;
+}
+
+/// The answer to a log-in with a wrong password.
+async fn guess(at: &OtherLogin) -> LoginAnswer {
+    let request = LoginRequest::LogIn {
+        protocol: protocol_hash(),
+        credentials: Credentials::password("gus", "a guess"),
+    };
+    let mut body = Vec::new();
+    request.write(&mut body);
+    let mut stranger = Stranger::sending(at.address.0, at.folder.path(), LOGIN_ALPN, &framed(&body)).await;
+    LoginAnswer::read(&stranger.next().await).expect("an answer")
+}
+
+/// Guesses until no more are admitted. Returns how many were.
+async fn guess_until_throttled(at: &OtherLogin) -> u32 {
+    for guesses in 0.. {
+        match guess(at).await {
+            LoginAnswer::Refused(LoginRefusal::WrongPassword) => {}
+            LoginAnswer::Refused(LoginRefusal::Throttled) => return guesses,
+            other => panic!("{other:?}"),
+        }
+    }
+    unreachable!("guesses are limited")
+}
+
+/// What is guessed at one login process counts at the others, and at one that starts later.
+async fn guesses_are_counted_together(realm: &Played) {
+    plays(realm, realm.realm.login, Credentials::password("gus", "the password")).await;
+    let (one, other) = (OtherLogin::start(realm, &[]).await, OtherLogin::start(realm, &[]).await);
+    let all = guess_until_throttled(&one).await;
+    assert!(all >= GUESSES, "{all}");
+    let left = guess_until_throttled(&other).await;
+    assert!(left < GUESSES, "{left} more were admitted elsewhere");
+    let new = OtherLogin::start(realm, &[]).await;
+    let left = guess_until_throttled(&new).await;
+    assert!(
+        left < GUESSES,
+        "{left} more were admitted by a process that has just started"
+    );
 }
 
 fn registration(name: &str, password: &str) -> Credentials {

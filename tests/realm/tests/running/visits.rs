@@ -259,8 +259,9 @@ async fn one_account_once(realm: &Played) {
 /// Another login process of a realm, with settings of its own.
 pub(crate) struct OtherLogin {
     pub(crate) address: LoginAddress,
+    /// Its folder.
+    pub(crate) folder: TempDir,
     _process: Child,
-    _folder: TempDir,
 }
 
 impl OtherLogin {
@@ -279,7 +280,7 @@ impl OtherLogin {
         Self {
             address: login_address(folder.path()).await,
             _process: process,
-            _folder: folder,
+            folder,
         }
     }
 }

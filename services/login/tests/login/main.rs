@@ -1,18 +1,20 @@
 //! Drives the login core against services that answer, fail to answer, or answer late and twice.
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
+mod credentials;
+mod guesses;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use annals_def::split_mix;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId, WallTime};
 use annals_login::{
-    AskId, Authenticated, Checkout, GUESSES, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED,
-    MAX_VERIFYING, NotCheckedOut, Opened, Output, REGISTRATION_EVERY, REGISTRATIONS, Unavailable, Verdict, Wanted,
-    Wrong,
+    AskId, Authenticated, Checkout, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED,
+    MAX_VERIFYING, NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted, Wrong,
 };
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{
-    Ban, Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, Token, protocol_hash,
+    Ban, Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, protocol_hash,
 };
 
 const ACCOUNT: DatabaseId = DatabaseId(5);
@@ -22,6 +24,8 @@ const THERE: OwnerId = OwnerId(11);
 struct Bench {
     login: Login,
     now: Mono,
+    /// What the other login processes are to know.
+    shared: Vec<Input>,
 }
 
 impl Bench {
@@ -30,12 +34,28 @@ impl Bench {
         Self {
             login: Login::new(),
             now,
+            shared: Vec::new(),
         }
     }
 
     fn give(&mut self, input: Input) -> Vec<Output> {
         self.login.handle(self.now, input);
-        std::iter::from_fn(|| self.login.poll_output()).collect()
+        let mut outputs = Vec::new();
+        while let Some(output) = self.login.poll_output() {
+            match output {
+                Output::Counted(counted) => self.shared.push(Input::Counted(counted)),
+                Output::Forgiven(name) => self.shared.push(Input::Forgiven(name)),
+                output => outputs.push(output),
+            }
+        }
+        outputs
+    }
+
+    /// A wrong password for a name.
+    fn guesses(&mut self, host: Host, name: &str) {
+        let ask = ask_of(&self.one(log_in_from(host, 1, name)));
+        let answer = self.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
+        assert_eq!(answer, refused(1, LoginRefusal::WrongPassword));
     }
 
     /// Gives an input that must result in exactly one output.
@@ -71,8 +91,16 @@ fn log_in_from(host: Host, connection: u64, name: &str) -> Input {
             protocol: protocol_hash(),
             credentials: Credentials::password(name, "secret"),
         },
+        name: Some(hash_of(name)),
         ticket: ticket(connection),
     }
+}
+
+/// Stands for the keyed hash of a name.
+fn hash_of(name: &str) -> Hash {
+    let mut hash = [0; 32];
+    hash.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+    Hash(hash)
 }
 
 fn ticket(connection: u64) -> Secret {
@@ -134,7 +162,7 @@ fn ask_of(output: &Output) -> AskId {
         | Output::Locate { ask, .. }
         | Output::CheckOut { ask, .. }
         | Output::Open { ask, .. } => *ask,
-        Output::Answer { .. } => panic!("{output:?} asks nothing"),
+        Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => panic!("{output:?} asks nothing"),
     }
 }
 
@@ -283,6 +311,7 @@ fn a_pause_refuses_new_log_ins_only() {
             owner: HERE,
             session: SessionId(8),
         },
+        name: None,
         ticket: ticket(3),
     });
     assert!(matches!(locating, Output::Locate { .. }), "{locating:?}");
@@ -300,26 +329,6 @@ fn an_account_in_use_has_its_own_refusal() {
     let answer = bench.one(Input::Opened(ask, Ok(Opened::InUse)));
     assert_eq!(answer, refused(1, LoginRefusal::LoggedIn));
     assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
-}
-
-#[test]
-fn password_guesses_are_throttled_by_name() {
-    let mut bench = Bench::new();
-    for _ in 0..GUESSES {
-        let ask = ask_of(&bench.asks(1, "adam"));
-        bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
-    }
-    assert_eq!(bench.asks(1, "adam"), refused(1, LoginRefusal::Throttled));
-    assert!(matches!(bench.asks(1, "eve"), Output::Verify { .. }), "others are not");
-    bench.now = bench.now.after(annals_login::GUESS_EVERY);
-    let ask = ask_of(&bench.asks(2, "adam"));
-    bench.one(Input::Verified(ask, Ok(good())));
-    let ask = ask_of(&bench.asks(3, "adam"));
-    bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
-    assert!(
-        matches!(bench.asks(3, "adam"), Output::Verify { .. }),
-        "its owner was there"
-    );
 }
 
 #[test]
@@ -464,6 +473,7 @@ fn a_client_receives_the_address_of_its_base() {
             owner: HERE,
             session: SessionId(8),
         },
+        name: None,
         ticket: ticket(1),
     };
     let answers = [
@@ -547,7 +557,7 @@ impl Services {
                 };
                 Input::Opened(ask, Ok(opened))
             }
-            Output::Answer { .. } => unreachable!(),
+            Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => unreachable!(),
         };
         for _ in 0..1 + (self.dice)() % 2 {
             self.late.push_back(answer.clone());
@@ -640,87 +650,4 @@ fn debug_output_contains_no_secrets() {
     let spoken = format!("{:?} {:?}", bench.login, log_in(0x5e, "adam"));
     assert!(!spoken.contains("\"secret\""), "the password");
     assert!(!spoken.contains("94, 94"), "the ticket");
-}
-
-fn register_from(host: Host, connection: u64, name: &str) -> Input {
-    let credentials = Credentials::Registration {
-        name: name.to_owned(),
-        password: Password("secret".to_owned()),
-    };
-    request_from(host, connection, credentials)
-}
-
-fn request_from(host: Host, connection: u64, credentials: Credentials) -> Input {
-    Input::Request {
-        connection: ConnectionId(connection),
-        host,
-        request: LoginRequest::LogIn {
-            protocol: protocol_hash(),
-            credentials,
-        },
-        ticket: ticket(connection),
-    }
-}
-
-#[test]
-fn a_token_names_the_account() {
-    let mut bench = Bench::new();
-    let token = Credentials::Token(Token("a.b.c".to_owned()));
-    // Clients with tokens are not taken for attempts at one name.
-    for connection in 2..2 + MAX_PER_NAME as u64 {
-        bench.give(request_from(HOST, connection, token.clone()));
-    }
-    let verify = bench.one(request_from(HOST, 1, token.clone()));
-    let ask = ask_of(&verify);
-    let expected = Output::Verify {
-        ask,
-        credentials: token,
-    };
-    assert_eq!(verify, expected);
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
-    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
-    let open = bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77))));
-    let Output::Open { wanted, .. } = open else {
-        panic!("{open:?}")
-    };
-    assert_eq!(wanted.name, "adam");
-}
-
-#[test]
-fn wrong_credentials_have_their_own_refusals() {
-    let mut bench = Bench::new();
-    let ask = ask_of(&bench.one(request_from(HOST, 1, Credentials::Token(Token("a.b.c".to_owned())))));
-    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Token))));
-    assert_eq!(answer, refused(1, LoginRefusal::WrongToken));
-    // A name that is taken is tried as often as a password may be guessed.
-    for guess in 0..u64::from(GUESSES) {
-        let ask = ask_of(&bench.one(register_from(HOST, guess, "adam")));
-        let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Taken))));
-        assert_eq!(answer, refused(guess, LoginRefusal::NameTaken));
-    }
-    assert_eq!(
-        bench.one(register_from(HOST, 9, "adam")),
-        refused(9, LoginRefusal::Throttled)
-    );
-}
-
-#[test]
-fn an_address_registers_few_accounts() {
-    let mut bench = Bench::new();
-    for number in 0..u64::from(REGISTRATIONS) {
-        let ask = ask_of(&bench.one(register_from(HOST, number, &number.to_string())));
-        bench.one(Input::Verified(ask, Ok(good())));
-        bench.give(Input::Closed(ConnectionId(number)));
-    }
-    assert_eq!(bench.login.counters().registered, u64::from(REGISTRATIONS));
-    let refusal = bench.one(register_from(HOST, 99, "another"));
-    assert_eq!(refusal, refused(99, LoginRefusal::Throttled));
-    let other = bench.one(register_from(Host::Four([10, 0, 0, 2]), 98, "another"));
-    assert!(matches!(other, Output::Verify { .. }), "{other:?}");
-    let logs_in = bench.asks(97, "known");
-    assert!(matches!(logs_in, Output::Verify { .. }), "{logs_in:?}");
-    bench.now = bench.now.after(REGISTRATION_EVERY);
-    bench.give(Input::Time);
-    let later = bench.one(register_from(HOST, 96, "another"));
-    assert!(matches!(later, Output::Verify { .. }), "{later:?}");
 }
