@@ -3,6 +3,8 @@
 //! Protocol Buffers, so that processes of adjacent versions understand each other. Each request has one answer type; if
 //! an answer is lost, the request is repeated.
 
+mod accounts;
+mod counts;
 mod processes;
 mod upgrades;
 
@@ -12,6 +14,8 @@ use thiserror::Error;
 
 use crate::{CellArea, Space, SpaceMap, load::WireLoad};
 
+pub use accounts::{AccountFound, CheckOut, CheckedOut, CreateAccount, EndSessions, FindAccount, WireBan};
+pub use counts::{CountList, CountNews, CountedKind, ListCounts, WireCount, WireCounted};
 pub use processes::{DrainProcess, DrainStage, HandOver, ListProcesses, ListedProcess, ProcessList};
 pub use upgrades::{ChangeDefinitions, DefinitionsChanged, UpgradeAction, UpgradeOrder, UpgradeRealm, UpgradeStage};
 
@@ -440,75 +444,6 @@ pub enum DbAsk {
     ChangeDefinitions(ChangeDefinitions),
 }
 
-/// The request [`DbAsk::FindAccount`].
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct FindAccount {
-    /// The keyed hash of the name.
-    #[prost(bytes = "vec", tag = "1")]
-    pub name: Vec<u8>,
-}
-
-/// The request [`DbAsk::CreateAccount`].
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct CreateAccount {
-    /// The keyed hash of the name.
-    #[prost(bytes = "vec", tag = "1")]
-    pub name: Vec<u8>,
-    /// The password's hash, as a PHC string.
-    #[prost(string, tag = "2")]
-    pub password: String,
-    /// The name of the account entity's type.
-    #[prost(string, tag = "3")]
-    pub entity_type: String,
-}
-
-/// An account, if there is one.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct AccountFound {
-    /// Its stored entity; 0 if there is no such account.
-    #[prost(uint64, tag = "1")]
-    pub database: u64,
-    /// The password's hash, as a PHC string.
-    #[prost(string, tag = "2")]
-    pub password: String,
-    /// Why there is no answer, for the reader; empty if there is one.
-    #[prost(string, tag = "3")]
-    pub failed: String,
-}
-
-/// The request [`DbAsk::CheckOut`].
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct CheckOut {
-    /// The stored entity.
-    #[prost(uint64, tag = "1")]
-    pub database: u64,
-    /// The owner on which to activate it if it is not active yet.
-    #[prost(uint32, tag = "2")]
-    pub preferred: u32,
-}
-
-/// The answer to [`DbAsk::CheckOut`].
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct CheckedOut {
-    /// The owner on which it is, or is to be, active.
-    #[prost(uint32, tag = "1")]
-    pub owner: u32,
-    /// The number of the check-out.
-    #[prost(uint64, tag = "2")]
-    pub checkout: u64,
-    #[prost(uint32, tag = "3")]
-    pub type_id: u32,
-    /// The stored properties of both parts, in the log's encoding.
-    #[prost(bytes = "vec", tag = "4")]
-    pub properties: Vec<u8>,
-    /// Why there is no answer, for the reader; empty if there is one.
-    #[prost(string, tag = "5")]
-    pub failed: String,
-    /// The key that seals this person's data; empty if it was destroyed.
-    #[prost(bytes = "vec", tag = "6")]
-    pub key: Vec<u8>,
-}
-
 /// A request from login to the holder of a base owner: open a session. Answer: [`SessionOpened`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OpenSession {
@@ -587,7 +522,7 @@ pub struct LifeBegun {
 }
 
 /// A request from an operator's tool to the holder of a base owner: an active stored entity is to send an order to the
-/// ledger. Answer: [`OperatorOrdered`].
+/// ledger, or the sessions of an account are to end. Answer: [`OperatorOrdered`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OperatorOrder {
     /// The stored entity.
@@ -596,6 +531,9 @@ pub struct OperatorOrder {
     /// The order, in the log's encoding, including the operator's warrant.
     #[prost(bytes = "vec", tag = "2")]
     pub order: Vec<u8>,
+    /// If it is set, there is no order: the stored entity is an account whose sessions are to end.
+    #[prost(message, optional, tag = "3")]
+    pub end_sessions: Option<EndSessions>,
 }
 
 /// The answer to [`OperatorOrder`].
@@ -613,6 +551,12 @@ pub struct OperatorOrdered {
     /// Why it was not recorded, for the reader.
     #[prost(string, tag = "4")]
     pub refused: String,
+    /// No session of the account is left.
+    #[prost(bool, tag = "5")]
+    pub ended: bool,
+    /// Number of sessions that were ended.
+    #[prost(uint32, tag = "6")]
+    pub sessions: u32,
 }
 
 /// The state of an owner at a batch, as its holder has it.

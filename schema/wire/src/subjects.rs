@@ -110,7 +110,7 @@ impl Subjects {
         format!("{}.orders.*", self.prefix)
     }
 
-    /// Notifications to every process of the realm: cursors, the map of spaces.
+    /// Notifications to every process of the realm that listens: cursors, the map of spaces, counts of log-ins.
     #[must_use]
     pub fn news(&self, topic: &str) -> String {
         format!("{}.news.{topic}", self.prefix)
@@ -152,7 +152,7 @@ impl Subjects {
         format!("{}.loglines.{instance}", self.prefix)
     }
 
-    /// Requests to a service: `director`, `db`, `store`.
+    /// Requests to a service: `director`, `db`, `store`, `login`.
     #[must_use]
     pub fn service(&self, service: &str) -> String {
         format!("{}.service.{service}", self.prefix)

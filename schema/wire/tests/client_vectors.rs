@@ -11,13 +11,13 @@ use std::{collections::BTreeSet, fmt::Write, fs, net::SocketAddr, path::PathBuf}
 use annals_event::{SpaceEntry, SpaceVersion};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
-    TypeId,
+    TypeId, WallTime,
 };
 use annals_wire::client::{
-    Call, CallRefusal, CloseReason, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal,
-    LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket,
-    ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, protocol_hash,
-    volatile::MovementAck,
+    Ban, Call, CallRefusal, CloseReason, Credentials, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer,
+    LoginRefusal, LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp,
+    Stamps, Ticket, ToClient, ToClientDatagram, ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome,
+    protocol_hash, volatile::MovementAck,
 };
 
 use support::{Any, KINDS};
@@ -50,14 +50,40 @@ fn located() -> Located {
     }
 }
 
+fn ban() -> Ban {
+    Ban {
+        until: Some(WallTime(1_798_000_000_000)),
+        reason: "case 9: trading outside the game".to_owned(),
+    }
+}
+
 fn login_requests() -> Vec<(&'static str, LoginRequest)> {
     vec![
         (
             "log in",
             LoginRequest::LogIn {
                 protocol: Hash([0xaa; 32]),
-                name: "Zoë".to_owned(),
-                password: Password("secret".to_owned()),
+                credentials: Credentials::Password {
+                    name: "Zoë".to_owned(),
+                    password: Password("secret".to_owned()),
+                },
+            },
+        ),
+        (
+            "log in with a token",
+            LoginRequest::LogIn {
+                protocol: Hash([0xaa; 32]),
+                credentials: Credentials::Token(Token("a.b.c".to_owned())),
+            },
+        ),
+        (
+            "register",
+            LoginRequest::LogIn {
+                protocol: Hash([0xaa; 32]),
+                credentials: Credentials::Registration {
+                    name: "Zoë".to_owned(),
+                    password: Password("secret".to_owned()),
+                },
             },
         ),
         (
@@ -92,6 +118,8 @@ fn login_answers() -> Vec<(&'static str, LoginAnswer)> {
             LoginAnswer::Refused(LoginRefusal::WrongPassword),
         ),
         ("refused: not held", LoginAnswer::Refused(LoginRefusal::NotHeld)),
+        ("banned", LoginAnswer::Banned(ban())),
+        ("banned for ever", LoginAnswer::Banned(Ban { until: None, ..ban() })),
     ]
 }
 
@@ -225,6 +253,7 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
         ),
         ("rate warned", ToClient::RateWarned),
         ("moving", ToClient::Moving(located())),
+        ("banned", ToClient::Banned(ban())),
     ];
     for (name, item) in view_items().into_iter().chain(placing_items()) {
         let frame = ViewFrame {

@@ -143,6 +143,7 @@ impl Reached<'_> {
         let ask = OperatorOrder {
             database: holder.0,
             order: bytes,
+            end_sessions: None,
         };
         let asked: Result<OperatorOrdered, AskError> =
             request(self.bus, "base", self.subjects.orders(home), &ask).await;

@@ -1,8 +1,10 @@
 //! `annals realm`: inspects a running or stopped realm, places operators' orders, stops a realm, and migrates one. One
 //! file per command.
 
+mod account;
 mod adopt_log;
 mod audit_ledger;
+mod ban;
 mod cells;
 mod costs;
 mod drain;
@@ -43,11 +45,18 @@ pub struct Realm {
 
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
+    /// Create an account, for realms in which players cannot
+    Account(account::AccountCommand),
     /// Reconcile an older store with a newer log of a stopped realm: adopt the batches that the log proves, or give
     /// them up; prints the plan first. Exit code 1: not possible
     AdoptLog(adopt_log::AdoptLog),
     /// Check every invariant of the ledger, or trace the origin of assets; exit code 1: faults found, 2: not checked
     AuditLedger(audit_ledger::AuditLedger),
+    /// Ban an account: its log-ins are refused, and its session ends; recorded with operator and reason. Exit code 1:
+    /// recorded, but a session may be left
+    Ban(ban::Ban),
+    /// List the accounts that are banned, or every decision of operators about accounts
+    Bans(ban::Bans),
     /// List the cells of a live realm: owner, area and load
     Cells(cells::Cells),
     /// List the processes of a live realm
@@ -70,6 +79,8 @@ enum Commands {
     Stop(stop::Stop),
     /// Change the definitions of a running realm, with players connected; exit code 1 of `plan`: not while it runs
     Upgrade(upgrade::UpgradeCommand),
+    /// Lift the ban of an account; recorded with operator and reason
+    Unban(ban::Unban),
     /// Take units and items from an account of a live realm; recorded with operator and reason
     Take(operator::Take),
     /// Show what the processes of a live realm do, on one screen
@@ -102,6 +113,10 @@ enum RealmError {
     Store(#[from] StoreError),
     #[error("the query failed")]
     Query(#[from] query::QueryFailed),
+    #[error("the account was not created")]
+    Account(#[from] account::NotCreated),
+    #[error("the ban is not known")]
+    Ban(#[from] ban::NotBanned),
     #[error("the cells cannot be listed")]
     Cells(#[from] cells::CellsUnknown),
     #[error("the processes cannot be listed")]
@@ -130,8 +145,11 @@ impl Realm {
         let source = self.kept.stored(&settings);
         let done = async {
             match self.command {
+                Commands::Account(account) => account.run(&source.await?).await,
                 Commands::AdoptLog(adopt) => Ok(adopt.run(&self.kept, &settings).await),
                 Commands::AuditLedger(audit) => audit.run(&source.await?).await,
+                Commands::Ban(ban) => ban.run(&source.await?).await,
+                Commands::Bans(bans) => bans.run(&source.await?).await,
                 Commands::Cells(cells) => cells.run(&self.kept, &settings).await,
                 Commands::Processes(processes) => processes.run(&self.kept, &settings).await,
                 Commands::Drain(drain) => drain.run(&self.kept, &settings).await,
@@ -141,6 +159,7 @@ impl Realm {
                 Commands::Query(query) => query.run(&source.await?).await,
                 Commands::Stop(stop) => Ok(stop.run(&settings).await),
                 Commands::Upgrade(upgrade) => upgrade.run(&self.kept, &settings).await,
+                Commands::Unban(unban) => unban.run(&source.await?).await,
                 Commands::Take(take) => Ok(take.run(&self.kept, &settings).await),
                 Commands::Logs(logs) => logs.run(&self.kept, &settings).await,
                 Commands::Top(top) => top.run(&self.kept, &settings).await,

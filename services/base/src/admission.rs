@@ -35,6 +35,9 @@ impl BaseRole {
         if let Some(session) = self.sessions.opened_with(&wanted.ticket) {
             return Ok(session);
         }
+        if self.recent_bans.contains(cx.now().mono, wanted.account.database) {
+            return Err(NotOpened::Banned);
+        }
         let live = activation::live(cx, &wanted.account)?;
         if wanted.duplicate == DuplicateLogin::Refuse && self.is_played(cx, &wanted.account, live) {
             return Err(NotOpened::InUse);

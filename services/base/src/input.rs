@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use annals_def::Value;
 use annals_event::{Trace, ledger::Order};
-use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, MemberId, OwnerId, TypeId};
+use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, MemberId, OwnerId, SessionId, TypeId};
 use annals_node::{
     ConnectionId,
     inquiry::{Learned, NewBase, NotLearned},
@@ -12,7 +12,7 @@ use annals_node::{
 use annals_personal::PersonalKey;
 use annals_wire::{
     SpaceMap,
-    client::{Hello, Secret, ToServer, ToServerDatagram},
+    client::{Ban, Hello, Secret, ToServer, ToServerDatagram},
 };
 
 /// Maximum time from ticket to first frame: a slow machine loading a world.
@@ -28,6 +28,13 @@ pub const MAX_SESSIONS: usize = 10_000;
 /// disconnected at that moment gets the reason when it reconnects. At 80 bytes each they take 80 kB.
 pub(crate) const MAX_REPLACED: usize = 1_000;
 
+/// Time for which a base opens no session for an account that it was told is banned: more than a log-in takes from its
+/// check-out, which looks for a ban, to its request to the base.
+pub(crate) const BAN_MEMORY: Duration = Duration::from_secs(10);
+
+/// Maximum banned accounts that are remembered for this; beyond that the oldest are evicted.
+pub(crate) const MAX_BANNED: usize = 1_000;
+
 /// An input of a base core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BaseInput {
@@ -38,6 +45,8 @@ pub enum BaseInput {
     OpenSession(OpenSession),
     /// A stored entity is to be activated here. Answered by [`annals_node::Output::Begun`]; idempotent.
     Begin(Begin),
+    /// An account was banned: its sessions end. Answered by [`annals_node::Output::SessionsEnded`]; idempotent.
+    Ban(BannedAccount),
     /// A ledger order of an operator. Answered by [`annals_node::Output::Ordered`]; idempotent.
     Order(OperatorOrder),
     /// The answer to [`annals_node::Output::Inquire`].
@@ -129,6 +138,20 @@ pub struct OperatorOrder {
     pub order: Order,
 }
 
+/// An account that an operator has banned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BannedAccount {
+    /// Repeated in the answer.
+    pub request: u64,
+    /// The account.
+    pub account: DatabaseId,
+    /// Its newest session here, by the log. After a take-over the account of a session whose client was given to another
+    /// entity is not known here.
+    pub session: Option<SessionId>,
+    /// What the client is told.
+    pub ban: Ban,
+}
+
 /// A stored entity that is checked out to this owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedOut {
@@ -157,6 +180,8 @@ pub struct Counters {
     pub ordered: u64,
     /// Clients admitted with a ticket or a token.
     pub welcomed: u64,
+    /// Sessions ended because their account was banned.
+    pub banned: u64,
     /// Clients rejected.
     pub rejected: u64,
     /// Sessions that expired because their client did not connect or reconnect in time.

@@ -10,6 +10,7 @@
 
 mod activation;
 mod admission;
+mod bans;
 mod input;
 mod internal_waits;
 mod ledger;
@@ -21,7 +22,7 @@ mod traffic;
 mod view;
 
 pub use input::{
-    BaseInput, Begin, CheckedOut, Counters, DuplicateLogin, MAX_SESSIONS, OpenSession, OperatorOrder, RESUME_WINDOW,
-    TICKET_WINDOW,
+    BannedAccount, BaseInput, Begin, CheckedOut, Counters, DuplicateLogin, MAX_SESSIONS, OpenSession, OperatorOrder,
+    RESUME_WINDOW, TICKET_WINDOW,
 };
 pub use role::BaseRole;

@@ -16,6 +16,7 @@ use annals_wire::{
 
 use crate::{
     admission::token,
+    bans::RecentBans,
     input::{BaseInput, Counters, RESUME_WINDOW},
     lifecycle::{destroy_cell, store},
     session::{Phase, Session, Sessions},
@@ -33,6 +34,7 @@ const UNPLACED_LIMIT: usize = 10_000;
 #[derive(Debug)]
 pub struct BaseRole {
     pub(crate) sessions: Sessions,
+    pub(crate) recent_bans: RecentBans,
     /// `None` until the director has sent it.
     pub(crate) map: Option<SpaceMap>,
     /// Requests made before there was a map, with the entity that made each.
@@ -54,6 +56,7 @@ impl BaseRole {
         }
         Self {
             sessions,
+            recent_bans: RecentBans::default(),
             map: None,
             unplaced: VecDeque::new(),
             counters: Counters::default(),
@@ -152,6 +155,7 @@ impl Role for BaseRole {
             BaseInput::Map(map) => self.redraw(cx, map),
             BaseInput::OpenSession(wanted) => self.open_session(cx, &wanted),
             BaseInput::Begin(wanted) => self.begin(cx, &wanted),
+            BaseInput::Ban(banned) => self.ban(cx, &banned),
             BaseInput::Order(wanted) => self.order(cx, &wanted),
             BaseInput::Learned {
                 entity,

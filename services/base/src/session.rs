@@ -183,12 +183,17 @@ impl Sessions {
         self.sessions.get_mut(&id)
     }
 
-    /// Whether any client of an account is connected.
-    pub(crate) fn is_played(&self, account: DatabaseId) -> bool {
+    /// The sessions that were opened for an account.
+    pub(crate) fn of_account(&self, account: DatabaseId) -> impl Iterator<Item = SessionId> {
         let of_account = self
             .accounts
             .range((account, SessionId(0))..=(account, SessionId(u64::MAX)));
-        of_account.into_iter().any(|(_, id)| self.connection(*id).is_some())
+        of_account.map(|(_, id)| *id)
+    }
+
+    /// Whether any client of an account is connected.
+    pub(crate) fn is_played(&self, account: DatabaseId) -> bool {
+        self.of_account(account).any(|id| self.connection(id).is_some())
     }
 
     /// Remembers that a later log-in has replaced a session.

@@ -114,6 +114,7 @@ impl Line {
             | Event::SpaceDataChanged { .. }
             | Event::CallRefused { .. }
             | Event::CallsLost { .. }
+            | Event::Banned(_)
             | Event::RateWarned => {
                 return None;
             }

@@ -1,7 +1,7 @@
 import { type Listener, Patience, type TransportName } from "./connection.js";
 import type { Event } from "./events.js";
-import type { Located } from "./frames.js";
-import { ClientCore, type Credentials, type Output, type World } from "./session.js";
+import type { Credentials, Located } from "./frames.js";
+import { ClientCore, type Output, type World } from "./session.js";
 import type { SpaceData } from "./space_data.js";
 import { Choice, ChosenConnection } from "./transports.js";
 import type { WebTransportTarget } from "./web_transport.js";
@@ -10,7 +10,7 @@ import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 const LOGIN = "annals-login.1";
 const PLAY = "annals-play.1";
 
-export interface Options extends Credentials {
+export type Options = Credentials & {
   /** URL of the login service, such as `wss://play.example.org:7700`. */
   readonly url: string;
   /** The world that was generated from the realm's definitions: its `CLIENT_SCHEMA` and `WORLD`. */
@@ -27,7 +27,7 @@ export interface Options extends Credentials {
    * at the URLs of WebSockets that begin with `wss:`.
    */
   readonly webTransport?: WebTransportAccess | false;
-}
+};
 
 /** The address of a base. */
 export interface Address {

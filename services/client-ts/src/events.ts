@@ -1,5 +1,5 @@
 import type { Shown } from "./changes.js";
-import type { CallRefusal, CloseReason, LoginRefusal, Rejection } from "./frames.js";
+import type { Ban, CallRefusal, CloseReason, LoginRefusal, Rejection } from "./frames.js";
 import type { EntityId, Part, Place, Value } from "./world.js";
 
 /** Why a client has ended. */
@@ -7,6 +7,7 @@ export type EndReason =
   | { readonly kind: "loginRefused"; readonly reason: LoginRefusal }
   | { readonly kind: "rejected"; readonly reason: Rejection }
   | { readonly kind: "closed"; readonly reason: CloseReason }
+  | { readonly kind: "banned"; readonly ban: Ban }
   | { readonly kind: "left" };
 
 /** What a game is told. Property and method numbers are client numbers: indices into the type's description. */

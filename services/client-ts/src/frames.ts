@@ -1,13 +1,18 @@
-import { Malformed, Reader, Writer, fromHex } from "./bytes.js";
+import { Malformed, Reader, Writer, fromHex, textOf } from "./bytes.js";
 import type { MovementAck } from "./predicted.js";
 import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
 /** SHA-256 of the protocol's grammar: both sides must have the same. */
-export const PROTOCOL = "94b0f84affd2ae63abea7fa570c7e4fa55e3b9c96e058e7ce51755818bb2e0cb";
+export const PROTOCOL = "26d8e8d1da5415e280d37c0f0281fe632705780b40e9cea0da88a5c2872d789e";
 
 /** Maximum bytes of a frame from a client. */
 export const MAX_UPSTREAM_FRAME = 64 << 10;
+
+/** Maximum bytes of the reason for a ban. */
+const MAX_BAN_REASON = 500;
+/** The last moment that a `Date` can hold, ms since 1970. */
+const LAST_DATE = 8.64e15;
 
 /** Where a session's base is. */
 export interface Located {
@@ -24,8 +29,8 @@ export interface Ticket extends Located {
 
 /** Why the login service refuses a request, by code. */
 export const LOGIN_REFUSALS = [
-  "WrongPassword", "Banned", "Throttled", "Busy", "WrongProtocol", "NotHeld", "UnknownSession", "ShuttingDown",
-  "UnfitName", "LoggedIn",
+  "WrongPassword", "Throttled", "Busy", "WrongProtocol", "NotHeld", "UnknownSession", "ShuttingDown", "UnfitName",
+  "LoggedIn", "WrongToken", "OtherCredentials", "NameTaken", "NoRegistration", "NoAccount",
 ] as const;
 export type LoginRefusal = (typeof LOGIN_REFUSALS)[number];
 
@@ -38,7 +43,7 @@ export type Rejection = (typeof REJECTIONS)[number];
 /** Why a connection was closed, by code. */
 export const CLOSE_REASONS = [
   "Finished", "Lost", "Replaced", "Moved", "ShuttingDown", "Ended", "TooSlow", "TooFast", "Malformed", "TooLarge",
-  "Silent", "Full", "LoggedInElsewhere",
+  "Silent", "Full", "LoggedInElsewhere", "Banned",
 ] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
@@ -46,10 +51,30 @@ export type CloseReason = (typeof CLOSE_REASONS)[number];
 export const CALL_REFUSALS = ["NoSuchMethod", "NotAllowed", "BadArguments"] as const;
 export type CallRefusal = (typeof CALL_REFUSALS)[number];
 
+/** What a client shows to be admitted. */
+export type Credentials =
+  | {
+      readonly name: string;
+      readonly password: string;
+      /** Whether the account is to be created. */
+      readonly register?: boolean;
+    }
+  /** A token of an identity provider, which names the account. */
+  | { readonly token: string };
+
+/** A ban of the account. */
+export interface Ban {
+  /** When it ends; `undefined` if it does not end by itself. */
+  readonly until: Date | undefined;
+  /** The operator's reason. */
+  readonly reason: string;
+}
+
 export type LoginAnswer =
   | { readonly kind: "ticket"; readonly ticket: Ticket }
   | { readonly kind: "located"; readonly located: Located }
-  | { readonly kind: "refused"; readonly reason: LoginRefusal };
+  | { readonly kind: "refused"; readonly reason: LoginRefusal }
+  | { readonly kind: "banned"; readonly ban: Ban };
 
 export interface Welcome {
   readonly session: bigint;
@@ -111,7 +136,8 @@ export type ToClient =
   | { readonly kind: "stampsWanted"; readonly source: Part }
   | { readonly kind: "reset"; readonly entity: EntityId; readonly typeId: number }
   | { readonly kind: "rateWarned" }
-  | { readonly kind: "moving"; readonly located: Located };
+  | { readonly kind: "moving"; readonly located: Located }
+  | { readonly kind: "banned"; readonly ban: Ban };
 
 /** The place of an entity at a tick. */
 export interface Move {
@@ -255,10 +281,22 @@ export function readLoginAnswer(body: Uint8Array): LoginAnswer {
         return { kind: "located", located: readLocated(reader) };
       case 3:
         return { kind: "refused", reason: readReason(reader, LOGIN_REFUSALS) };
+      case 4:
+        return { kind: "banned", ban: readBan(reader) };
       default:
         throw new Malformed("answer");
     }
   });
+}
+
+function readBan(reader: Reader): Ban {
+  const ends = () => new Date(Math.min(Number(reader.number("end of the ban")), LAST_DATE));
+  const until = reader.option("end of the ban", ends);
+  const bytes = reader.blob("reason for the ban");
+  if (bytes.length > MAX_BAN_REASON) {
+    throw new Malformed("reason for the ban");
+  }
+  return { until, reason: textOf(bytes, "reason for the ban") };
 }
 
 function readLocated(reader: Reader): Located {
@@ -315,6 +353,8 @@ export function readToClient(body: Uint8Array): ToClient {
         return { kind: "rateWarned" };
       case 9:
         return { kind: "moving", located: readLocated(reader) };
+      case 10:
+        return { kind: "banned", ban: readBan(reader) };
       default:
         throw new Malformed("frame");
     }
@@ -403,8 +443,13 @@ export function readMoves(bytes: Uint8Array): Moves {
   });
 }
 
-export function writeLogIn(name: string, password: string): Uint8Array {
-  return new Writer().u8(1).raw(fromHex(PROTOCOL)).text(name).text(password).finish();
+export function writeLogIn(credentials: Credentials): Uint8Array {
+  const begin = (kind: number): Writer => new Writer().u8(kind).raw(fromHex(PROTOCOL));
+  if ("token" in credentials) {
+    return begin(3).text(credentials.token).finish();
+  }
+  const { name, password, register = false } = credentials;
+  return begin(register ? 4 : 1).text(name).text(password).finish();
 }
 
 export function writeLocate(of: bigint, session: bigint): Uint8Array {

@@ -7,8 +7,16 @@ export { type Address, Client, type Entity, type Options, type WebTransportAcces
 export type { Shown } from "./changes.js";
 export type { TransportName } from "./connection.js";
 export type { EndReason, Event } from "./events.js";
-export { PROTOCOL, type CallRefusal, type CloseReason, type LoginRefusal, type Rejection } from "./frames.js";
-export { CallError, type Credentials, type World } from "./session.js";
+export {
+  PROTOCOL,
+  type Ban,
+  type CallRefusal,
+  type CloseReason,
+  type Credentials,
+  type LoginRefusal,
+  type Rejection,
+} from "./frames.js";
+export { CallError, type World } from "./session.js";
 export { SpaceData, type SpaceEntry, type SpaceVersion } from "./space_data.js";
 export {
   type Change,

@@ -5,6 +5,7 @@ import type { EndReason, Event } from "./events.js";
 import {
   type CallFrame,
   type CloseReason,
+  type Credentials,
   type Located,
   type LoginRefusal,
   MAX_UPSTREAM_FRAME,
@@ -53,7 +54,7 @@ const ORIGIN = { x: 0, y: 0, z: 0 };
 
 /** Closes after which another attempt would be closed for the same reason. */
 const FINAL: readonly CloseReason[] = [
-  "Finished", "Replaced", "LoggedInElsewhere", "Ended", "TooFast", "Malformed", "TooLarge",
+  "Finished", "Replaced", "LoggedInElsewhere", "Banned", "Ended", "TooFast", "Malformed", "TooLarge",
 ];
 
 /** The world that a client knows, as generated from its definitions. */
@@ -61,11 +62,6 @@ export interface World {
   /** The fingerprint of what clients see. */
   readonly schema: string;
   readonly types: readonly TypeDescription[];
-}
-
-export interface Credentials {
-  readonly name: string;
-  readonly password: string;
 }
 
 /** What a shell does for the core. A connection is named by the number of its attempt. */
@@ -194,6 +190,8 @@ export class ClientCore {
         return this.takeLocation(now, answer.located);
       case "refused":
         return this.loginRefused(now, answer.reason);
+      case "banned":
+        return this.end({ kind: "banned", ban: answer.ban });
       case undefined:
         // The base may still be where it was.
         return this.rest(now, this.session === undefined ? "logIn" : "connect");
@@ -422,7 +420,7 @@ export class ClientCore {
     const body =
       session !== undefined && next === "locate"
         ? writeLocate(session.owner, session.id)
-        : writeLogIn(this.credentials.name, this.credentials.password);
+        : writeLogIn(this.credentials);
     this.phase = { kind: "asking", attempt, until: now + LOGIN_WITHIN };
     this.outputs.push({ kind: "login", attempt, body });
   }
@@ -590,6 +588,11 @@ export class ClientCore {
         return;
       case "moving":
         return this.prepare(now, frame.located);
+      case "banned":
+        if (this.phase.kind === "playing") {
+          this.outputs.push({ kind: "close", attempt: this.phase.attempt, reason: "Finished" });
+        }
+        return this.end({ kind: "banned", ban: frame.ban });
     }
   }
 

@@ -44,6 +44,10 @@ test("frames are read as they were meant", () => {
     located: { owner: 3n, epoch: 2n, host: "[2001:db8:0:0:0:0:0:1]", port: 443 },
   });
   assert.deepEqual(read("login_answer", "refused: not held"), { kind: "refused", reason: "NotHeld" });
+  const reason = "case 9: trading outside the game";
+  const until = new Date("2026-12-23T04:26:40Z");
+  assert.deepEqual(read("login_answer", "banned"), { kind: "banned", ban: { until, reason } });
+  assert.deepEqual(read("login_answer", "banned for ever"), { kind: "banned", ban: { until: undefined, reason } });
   assert.deepEqual(read("hello_answer", "welcome"), {
     kind: "welcome",
     welcome: { session: 300n, epoch: 2n, entity: ENTITY, typeId: 4, token: bytes(0x22), scale: undefined },
@@ -117,7 +121,11 @@ test("requests name the version of the protocol", () => {
   const grammar = join(import.meta.dirname, "../../../schema/wire/src/client/grammar.txt");
   assert.equal(frames.PROTOCOL, createHash("sha256").update(readFileSync(grammar)).digest("hex"));
   const digits = (found) => hex(found).replaceAll(frames.PROTOCOL, "aa".repeat(32));
-  assert.equal(digits(frames.writeLogIn("Zoë", "secret")), hex(bytesOf("login_request", "log in")));
+  const account = { name: "Zoë", password: "secret" };
+  assert.equal(digits(frames.writeLogIn(account)), hex(bytesOf("login_request", "log in")));
+  const registration = { ...account, register: true };
+  assert.equal(digits(frames.writeLogIn(registration)), hex(bytesOf("login_request", "register")));
+  assert.equal(digits(frames.writeLogIn({ token: "a.b.c" })), hex(bytesOf("login_request", "log in with a token")));
   const session = { owner: 3n, epoch: 2n, session: 300n, proof: { kind: "resume", secret: bytes(0x22) } };
   assert.equal(digits(frames.writeHello("bb".repeat(32), session)), hex(bytesOf("hello", "resumed")));
   const ack = frames.writeMovementAck(2n, { tick: 600, before: 11 });

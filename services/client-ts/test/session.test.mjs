@@ -59,6 +59,21 @@ test("an announced process takes over, whichever connection is first", () => {
   }
 });
 
+test("a banned player is told until when and why, at the log-in and while playing", () => {
+  const refused = start();
+  refused.loginAnswered(1, output(refused, "login").attempt, bytesOf("login_answer", "banned"));
+  const { core, attempt } = playing();
+  core.frame(10, attempt, bytesOf("to_client", "banned"));
+  assert.deepEqual(core.takeOutputs(), [{ kind: "close", attempt, reason: "Finished" }]);
+  for (const client of [refused, core]) {
+    const [{ kind, reason }] = client.takeEvents();
+    assert.deepEqual([kind, reason.kind], ["ended", "banned"]);
+    assert.equal(reason.ban.reason, "case 9: trading outside the game");
+    assert.equal(reason.ban.until.toISOString(), "2026-12-23T04:26:40.000Z");
+    assert.ok(client.hasEnded);
+  }
+});
+
 test("a connection is closed when it is given up", () => {
   const core = start();
   const asked = output(core, "login").attempt;

@@ -7,7 +7,7 @@ use annals_event::SpaceVersion;
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, TypeId,
 };
-use annals_wire::client::{CallRefusal, CloseReason, LoginAnswer, LoginRefusal, LoginRequest, Rejection};
+use annals_wire::client::{Ban, CallRefusal, CloseReason, LoginAnswer, LoginRefusal, LoginRequest, Rejection};
 use thiserror::Error;
 
 /// Milliseconds on the shell's monotonic clock, from any origin.
@@ -123,6 +123,8 @@ pub enum Event {
     },
     /// The connection was lost; the client tries to resume by itself.
     Lost(CloseReason),
+    /// The account is banned, until then and for this reason. [`Event::Ended`] follows.
+    Banned(Ban),
     /// The client has ended; it does nothing any more.
     Ended(EndReason),
     /// The client controls another entity, with an empty view at first.
@@ -249,6 +251,9 @@ pub enum EndReason {
     /// The connection was closed for good.
     #[error("the connection was closed: {0}")]
     Closed(CloseReason),
+    /// The account is banned: [`Event::Banned`] has said why.
+    #[error("the account is banned")]
+    Banned,
     /// The game left the session.
     #[error("the client disconnected")]
     Left,

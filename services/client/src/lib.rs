@@ -19,12 +19,12 @@ pub mod typed;
 mod view;
 pub mod walk;
 
-pub use annals_wire::client::Reads;
+pub use annals_wire::client::{Credentials, Password, Reads, Token};
 pub use callbacks::{Callbacks, Changed, NoSuchProperty};
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};
 pub use event::{Attempt, Counters, EndReason, Event, Input, Millis, Output, Showing, What};
 pub use hearing::{GAP, SILENCE, Silence};
-pub use session::{ClientCore, Credentials};
+pub use session::ClientCore;
 pub use shell::{Client, Config, client_endpoint};
 pub use trust::Trust;
 pub use view::{EntityView, View};

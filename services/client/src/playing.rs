@@ -77,6 +77,10 @@ impl ClientCore {
             }
             Ok(ToClient::RateWarned) => self.events.push_back(Event::RateWarned),
             Ok(ToClient::Moving(located)) => self.prepare(now, located),
+            Ok(ToClient::Banned(ban)) => {
+                self.outputs.push_back(Output::Disconnect(CloseReason::Finished));
+                self.banned(ban);
+            }
             Err(_) => {
                 self.counters.malformed += 1;
                 self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));

@@ -6,8 +6,8 @@ use annals_def::{MessageRange, Schema, Value};
 use annals_event::SpaceData;
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
-    ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Moved, Password,
-    Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    Ban, ClientMember, CloseReason, Credentials, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
+    Moved, Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
 };
 
 use crate::{
@@ -43,14 +43,6 @@ const LAST_RETRY: u64 = 5_000;
 
 /// Milliseconds before a client that logged in too often tries again.
 const THROTTLED_FOR: u64 = 60_000;
-
-/// Name and password for a log-in.
-#[derive(Clone, Debug)]
-pub struct Credentials {
-    /// The account.
-    pub name: String,
-    pub password: Password,
-}
 
 /// The client's side of a session. It does not wait or connect: a shell does so on its behalf.
 ///
@@ -486,8 +478,7 @@ impl ClientCore {
                 let located = self.where_is_the_base().filter(|_| next == Next::Locate);
                 located.unwrap_or_else(|| LoginRequest::LogIn {
                     protocol: protocol_hash(),
-                    name: self.credentials.name.clone(),
-                    password: self.credentials.password.clone(),
+                    credentials: self.credentials.clone(),
                 })
             }
         };
@@ -518,6 +509,7 @@ impl ClientCore {
             Some(LoginAnswer::Ticket(ticket)) => self.take_ticket(now, ticket),
             Some(LoginAnswer::Located(located)) => self.take_location(now, &located),
             Some(LoginAnswer::Refused(reason)) => self.login_refused(now, reason),
+            Some(LoginAnswer::Banned(ban)) => self.banned(ban),
             // The base may still be where it was.
             None if self.session.is_some() => self.rest(now, Next::Connect),
             None => self.rest(now, Next::LogIn),
@@ -537,13 +529,22 @@ impl ClientCore {
                 self.phase = Phase::Resting { until, then: asked };
             }
             LoginRefusal::WrongPassword
-            | LoginRefusal::Banned
             | LoginRefusal::WrongProtocol
             | LoginRefusal::UnknownSession
             | LoginRefusal::ShuttingDown
             | LoginRefusal::UnfitName
-            | LoginRefusal::LoggedIn => self.end(EndReason::LoginRefused(reason)),
+            | LoginRefusal::LoggedIn
+            | LoginRefusal::WrongToken
+            | LoginRefusal::OtherCredentials
+            | LoginRefusal::NameTaken
+            | LoginRefusal::NoRegistration
+            | LoginRefusal::NoAccount => self.end(EndReason::LoginRefused(reason)),
         }
+    }
+
+    pub(crate) fn banned(&mut self, ban: Ban) {
+        self.events.push_back(Event::Banned(ban));
+        self.end(EndReason::Banned);
     }
 
     fn take_ticket(&mut self, now: Millis, ticket: Ticket) {
@@ -736,6 +737,7 @@ pub(crate) fn is_final(reason: CloseReason) -> bool {
         CloseReason::Finished
         | CloseReason::Replaced
         | CloseReason::LoggedInElsewhere
+        | CloseReason::Banned
         | CloseReason::Ended
         | CloseReason::TooFast
         | CloseReason::Malformed

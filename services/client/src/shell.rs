@@ -9,7 +9,7 @@ use std::{
 
 use annals_def::{Schema, Value};
 use annals_ids::{CallNumber, Direction, EntityId, Hash, Part, Position};
-use annals_wire::client::{CloseReason, LOGIN_ALPN, PLAY_ALPN, Password, Reads};
+use annals_wire::client::{CloseReason, Credentials, LOGIN_ALPN, PLAY_ALPN, Reads};
 use tokio::{
     sync::mpsc,
     task::AbortHandle,
@@ -20,7 +20,7 @@ use crate::{
     calls::CallError,
     event::{Attempt, Event, Input, Millis, Output},
     link::{self, Target, WriteCommand},
-    session::{ClientCore, Credentials},
+    session::ClientCore,
     trust::Trust,
 };
 
@@ -38,9 +38,8 @@ pub struct Config {
     pub login: SocketAddr,
     /// The certificates that are accepted there.
     pub trust: Trust,
-    /// The account.
-    pub name: String,
-    pub password: String,
+    /// What is shown to the login service.
+    pub credentials: Credentials,
     /// The definitions the realm runs with.
     pub schema: Arc<Schema>,
     /// Spreads the retries of many clients; any number, different for each.
@@ -93,17 +92,12 @@ impl Client {
         let Config {
             login,
             trust,
-            name,
-            password,
+            credentials,
             schema,
             seed,
             reads,
         } = config;
         let (sender, inputs) = mpsc::channel(MAX_WAITING_INPUTS);
-        let credentials = Credentials {
-            name,
-            password: Password(password),
-        };
         let mut client = Self {
             core: ClientCore::new(schema, credentials, seed).reading(reads),
             endpoint,

@@ -13,8 +13,8 @@ use annals_def::{
 use annals_event::{SpaceEntry, SpaceVersion, TimeOfDay, space_data::LIFE};
 use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId, Part, SessionId, SpaceId, Tick, TypeId, WorldTime};
 use annals_wire::client::{
-    ClientMember, HelloAnswer, Known, Located as At, LoginAnswer, Movements, Password, Secret, ShownWriter, Ticket,
-    ToClient, ToServer, ViewFrame, ViewItem, Welcome,
+    ClientMember, HelloAnswer, Known, Located as At, LoginAnswer, Movements, Secret, ShownWriter, Ticket, ToClient,
+    ToServer, ViewFrame, ViewItem, Welcome,
 };
 
 const SEAT: EntityId = EntityId(7);
@@ -46,10 +46,7 @@ struct Table {
 impl Table {
     fn new() -> Self {
         let schema = schema();
-        let credentials = Credentials {
-            name: "Ann".to_owned(),
-            password: Password("secret".to_owned()),
-        };
+        let credentials = Credentials::password("Ann", "secret");
         let mut core = ClientCore::new(Arc::clone(&schema), credentials, 1);
         core.start(Millis(0));
         let seat = &schema.types()[0];

@@ -7,8 +7,8 @@ use annals_client::{Attempt, ClientCore, Credentials, Input, Millis, Output};
 use annals_def::{EntityType, Schema};
 use annals_ids::{Direction, EntityId, Epoch, OwnerId, Part, Position, SessionId, Tick, TypeId};
 use annals_wire::client::{
-    Hello, HelloAnswer, Located, LoginAnswer, MAX_DATAGRAM, Move, Movements, Moves, Password, Reads, Secret, Ticket,
-    ToClient, ToServerDatagram, ViewFrame, ViewItem, Welcome,
+    Hello, HelloAnswer, Located, LoginAnswer, MAX_DATAGRAM, Move, Movements, Moves, Reads, Secret, Ticket, ToClient,
+    ToServerDatagram, ViewFrame, ViewItem, Welcome,
     volatile::{Facing, Motion, MovementAck, Packing, Placing, VolatileWriter},
 };
 
@@ -47,10 +47,7 @@ impl Table {
         let mut avatar = EntityType::new("Avatar");
         avatar.parts.client = true;
         let schema = Arc::new(Schema::new(vec![avatar], Vec::new(), Vec::new()));
-        let credentials = Credentials {
-            name: "Ann".to_owned(),
-            password: Password("secret".to_owned()),
-        };
+        let credentials = Credentials::password("Ann", "secret");
         let core = ClientCore::new(schema, credentials, 1);
         let mut table = Self {
             core: reads.into_iter().fold(core, ClientCore::reading),

@@ -98,7 +98,9 @@ pub(crate) async fn enter(
         tracing::warn!(from, "log-in refused");
         return again(StatusCode::UNAUTHORIZED, "Name or password is wrong.");
     };
-    counted.iter().for_each(|counted| site.throttle().forgive(counted));
+    for counted in &counted {
+        site.throttle().forgive(now, counted);
+    }
     begin(&site, person, &from, (next, "logged in")).await
 }
 

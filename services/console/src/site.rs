@@ -29,7 +29,7 @@ use std::{
 };
 
 use annals_host::passwords::Passwords;
-use annals_login::Throttle;
+use annals_login::{GUESS_EVERY, GUESSES, Throttle};
 use axum::{
     Router,
     extract::DefaultBodyLimit,
@@ -73,7 +73,7 @@ pub struct Site {
     /// Set when the console is to stop.
     pub(crate) stop: watch::Receiver<bool>,
     sessions: Mutex<Sessions>,
-    throttle: Mutex<Throttle>,
+    throttle: Mutex<Throttle<String>>,
 }
 
 /// Parts from which a console is built.
@@ -97,7 +97,7 @@ impl Site {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn throttle(&self) -> MutexGuard<'_, Throttle> {
+    pub(crate) fn throttle(&self) -> MutexGuard<'_, Throttle<String>> {
         self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,7 +123,7 @@ pub fn site(parts: Parts) -> Router {
         behind_proxy,
         passwords: Passwords::default(),
         sessions: Mutex::default(),
-        throttle: Mutex::default(),
+        throttle: Mutex::new(Throttle::new(GUESSES, GUESS_EVERY)),
     });
     let guarded = for_auditors()
         .merge(for_operators())

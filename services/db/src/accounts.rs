@@ -1,6 +1,7 @@
 //! Accounts and check-outs: who may log in, and on which owner an account's entity is activated.
 
-use annals_ids::{DatabaseId, Mailbox, OwnerId, Part, TypeId};
+use annals_def::{EntityType, Schema};
+use annals_ids::{DatabaseId, Mailbox, OwnerId, Part, TypeId, WallTime};
 use annals_node::inquiry::{Known, Life};
 use annals_store::{
     Store, StoreError, Transaction,
@@ -9,8 +10,10 @@ use annals_store::{
         director::{self, Counter},
     },
 };
+use annals_wire::client::Ban;
 
 use crate::{
+    bans,
     ledger::{is_deleted, read_life},
     migrations::{Migrations, read_records},
     stored::{self, StoredEntity},
@@ -25,6 +28,18 @@ pub const STORED: &str = "stored:";
 #[must_use]
 pub fn can_be_named(name: &str) -> bool {
     !name.starts_with(STORED) && !name.contains(char::is_control)
+}
+
+/// The type of the entity of a new account: `Account` if it exists, else one of those that a client can have, by the
+/// account's name. `None` if there is none.
+#[must_use]
+pub fn entity_type<'s>(schema: &'s Schema, name: &str) -> Option<&'s EntityType> {
+    if let Some(account) = schema.type_named("Account").filter(|found| found.parts.base) {
+        return Some(account);
+    }
+    let able: Vec<&EntityType> = schema.types().iter().filter(|found| found.parts.base).collect();
+    let sum = |sum: usize, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte));
+    able.get(name.bytes().fold(0, sum) % able.len().max(1)).copied()
 }
 
 /// Returns the key under which the realm's account names are hashed. The first call creates it from `fresh`, which must
@@ -101,7 +116,7 @@ pub async fn create(
     hashed_name: &[u8],
     password: &str,
     entity: &StoredEntity,
-    schema: &annals_def::Schema,
+    schema: &Schema,
 ) -> Result<Account, StoreError> {
     let key = database::account_key(hashed_name);
     let records = read_records(store).await?;
@@ -137,26 +152,61 @@ pub async fn check_out(
     database: DatabaseId,
     preferred: OwnerId,
 ) -> Result<Option<Checkout>, StoreError> {
-    let key = database::checkout_key(database);
-    let work = |transaction: Transaction| {
-        let key = key.clone();
-        async move {
-            if let Some(value) = transaction.get(&key).await? {
-                return Checkout::decode(&value).map(Some);
-            }
-            if is_deleted(&transaction, database).await? {
-                return Ok(None);
-            }
-            let number = take(&transaction, Counter::Checkouts).await?;
-            let checkout = Checkout {
-                owner: preferred,
-                number,
-            };
-            transaction.set(&key, &checkout.encode())?;
-            Ok(Some(checkout))
+    let work = |transaction: Transaction| async move { take_out(&transaction, database, preferred).await };
+    store.run_repeatable(work).await.map(|(checkout, _)| checkout)
+}
+
+/// Like [`check_out`], for a player. Returns the ban instead if the account is banned at `now`. A ban that is recorded
+/// later finds the check-out.
+///
+/// # Errors
+/// When the store cannot be used.
+pub async fn check_out_to_play(
+    store: &Store,
+    database: DatabaseId,
+    preferred: OwnerId,
+    now: WallTime,
+) -> Result<Result<Option<Checkout>, Ban>, StoreError> {
+    let work = |transaction: Transaction| async move {
+        match bans::read(&transaction, database, now).await? {
+            Some(ban) => Ok(Err(ban)),
+            None => take_out(&transaction, database, preferred).await.map(Ok),
         }
     };
     store.run_repeatable(work).await.map(|(checkout, _)| checkout)
+}
+
+async fn take_out(
+    transaction: &Transaction,
+    database: DatabaseId,
+    preferred: OwnerId,
+) -> Result<Option<Checkout>, StoreError> {
+    let key = database::checkout_key(database);
+    if let Some(value) = transaction.get(&key).await? {
+        return Checkout::decode(&value).map(Some);
+    }
+    if is_deleted(transaction, database).await? {
+        return Ok(None);
+    }
+    let number = take(transaction, Counter::Checkouts).await?;
+    let checkout = Checkout {
+        owner: preferred,
+        number,
+    };
+    transaction.set(&key, &checkout.encode())?;
+    Ok(Some(checkout))
+}
+
+/// The check-out of a stored entity, if it is checked out.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn checkout_of(store: &Store, database: DatabaseId) -> Result<Option<Checkout>, StoreError> {
+    let read = |transaction: Transaction| async move {
+        let value = transaction.get(&database::checkout_key(database)).await?;
+        value.map(|value| Checkout::decode(&value)).transpose()
+    };
+    store.read(read).await
 }
 
 /// State of a stored entity as far as its log is folded.

@@ -7,6 +7,7 @@
 
 pub mod accounts;
 pub mod adopting;
+pub mod bans;
 pub mod comparison;
 mod cut;
 mod fold;

@@ -12,6 +12,7 @@ use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
         archive::{self, Tree},
+        bans,
         database::{self, Account, Checkout},
         owners::{self, OwnerRecord},
         personal::{self, Forgotten},
@@ -243,6 +244,7 @@ async fn is_held(transaction: &Transaction, person: DatabaseId) -> Result<bool, 
 
 fn remove(transaction: &Transaction, person: DatabaseId, forgotten: &Forgotten) -> Result<(), StoreError> {
     transaction.clear(&personal::key_key(person))?;
+    transaction.clear_range(&bans::of_account(person))?;
     transaction.set(&personal::forgotten_key(person), &forgotten.encode())
 }
 

@@ -30,9 +30,7 @@ use annals_node::{
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
-    client::{
-        CloseReason, Hello, Located, LoginAnswer, LoginRefusal, Password, Secret, Ticket, ToServer, ToServerDatagram,
-    },
+    client::{CloseReason, Hello, Located, LoginAnswer, LoginRefusal, Secret, Ticket, ToServer, ToServerDatagram},
 };
 
 /// The base.
@@ -206,10 +204,7 @@ impl TestRealm {
     /// Adds a client that logs in to this account.
     pub fn join_as(&mut self, account: usize) -> usize {
         let number = self.players.len();
-        let credentials = Credentials {
-            name: format!("player{number}"),
-            password: Password("secret".to_owned()),
-        };
+        let credentials = Credentials::password(format!("player{number}"), "secret");
         let mut core = ClientCore::new(Arc::clone(&self.schema), credentials, number as u64);
         core.start(self.millis());
         self.players.push(Player {
@@ -559,7 +554,10 @@ impl TestRealm {
                         new,
                     });
                 }
-                Output::Begun { .. } | Output::Ordered { .. } | Output::Inquire { .. } => {
+                Output::Begun { .. }
+                | Output::Ordered { .. }
+                | Output::SessionsEnded { .. }
+                | Output::Inquire { .. } => {
                     panic!("this game does not query the database")
                 }
             }

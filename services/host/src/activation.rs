@@ -74,6 +74,7 @@ async fn try_begin(bus: &Bus, subjects: &Subjects, database: DatabaseId, at: Own
         ask: Some(DbAsk::CheckOut(CheckOut {
             database: database.0,
             preferred: at.0,
+            plays: false,
         })),
     };
     let asked = request::<CheckedOut>(bus, "db", subjects.service("db"), &ask).await;

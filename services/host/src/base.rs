@@ -8,15 +8,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession, OperatorOrder};
+use annals_base::{BannedAccount, BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession, OperatorOrder};
 use annals_def::Schema;
 use annals_event::{Reader, latest::call::take_properties, ledger::Order};
-use annals_ids::{DatabaseId, Epoch, OwnerId, TransferId, TypeId};
+use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TransferId, TypeId};
 use annals_node::{Begun, Behaviour, ConnectionId, NotOpened, NotOrdered, Output, writer::Durability};
 use annals_personal::PersonalKey;
 use annals_wire::{
     client::{CloseReason, Hello, Secret, ToClient, ToServer},
-    control::{self, BeginLife, LifeBegun, OperatorOrdered, SessionOpened},
+    control::{self, BeginLife, EndSessions, LifeBegun, OperatorOrdered, SessionOpened},
 };
 use async_nats::Subject;
 use futures::StreamExt;
@@ -313,6 +313,7 @@ impl Service {
                 Output::SessionOpened { request, opened } => self.answer(request, opened).await,
                 Output::Begun { request, begun } => self.say_begun(request, begun).await,
                 Output::Ordered { request, ordered } => self.say_ordered(request, ordered).await,
+                Output::SessionsEnded { request, ended } => self.say_ended(request, ended).await,
                 Output::Inquire {
                     entity,
                     number,
@@ -383,6 +384,9 @@ impl Service {
                 return;
             }
         };
+        if let (Some(owner), Some(end)) = (owner_of(&request), &wanted.end_sessions) {
+            return self.end_sessions(owner, reply, (DatabaseId(wanted.database), end));
+        }
         let (Some(owner), Some(order)) = (owner_of(&request), read_order(&wanted.order)) else {
             let refused = OperatorOrdered {
                 refused: "the order is malformed; use a tool of the realm's version".to_owned(),
@@ -397,6 +401,18 @@ impl Service {
             order,
         };
         self.pass_on(owner, (reply, 0), request, BaseInput::Order(order));
+    }
+
+    /// An operator has banned an account.
+    fn end_sessions(&mut self, owner: OwnerId, reply: Subject, (account, end): (DatabaseId, &EndSessions)) {
+        let request = self.number();
+        let banned = BannedAccount {
+            request,
+            account,
+            session: Some(SessionId(end.session)).filter(|session| session.0 > 0),
+            ban: end.ban.clone().unwrap_or_default().into(),
+        };
+        self.pass_on(owner, (reply, 0), request, BaseInput::Ban(banned));
     }
 
     /// Another base process holds the owner and will answer: silence is no refusal.
@@ -428,7 +444,7 @@ impl Service {
         })
     }
 
-    async fn answer(&mut self, request: u64, opened: Result<annals_ids::SessionId, NotOpened>) {
+    async fn answer(&mut self, request: u64, opened: Result<SessionId, NotOpened>) {
         let Some((reply, epoch)) = self.asked.remove(&request) else {
             return;
         };
@@ -482,6 +498,18 @@ impl Service {
                 refused: why.to_string(),
                 ..OperatorOrdered::default()
             },
+        };
+        self.send(reply, &answer).await;
+    }
+
+    async fn say_ended(&mut self, request: u64, ended: u32) {
+        let Some((reply, _)) = self.asked.remove(&request) else {
+            return;
+        };
+        let answer = OperatorOrdered {
+            ended: true,
+            sessions: ended,
+            ..OperatorOrdered::default()
         };
         self.send(reply, &answer).await;
     }

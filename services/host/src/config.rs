@@ -26,6 +26,8 @@
 //! archive_period = 300                 # ANNALS_ARCHIVE_PERIOD  --archive-period
 //! client_bandwidth = 100000            # ANNALS_CLIENT_BANDWIDTH  --client-bandwidth
 //! duplicate_login = "replace"          # ANNALS_DUPLICATE_LOGIN   --duplicate-login
+//! authentication = "built-in"          # ANNALS_AUTHENTICATION    --authentication
+//! account_creation = "open"            # ANNALS_ACCOUNT_CREATION  --account-creation
 //! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
 //! spaces = ["1 extent=200", "2"]       # ANNALS_SPACES        --spaces
 //! http = "127.0.0.1:9464"              # ANNALS_HTTP          --http
@@ -54,8 +56,8 @@ pub use flags::Flags;
 pub use settings::Service;
 pub use spaces::{FIRST, SpaceSetting, Spaces};
 pub use values::{
-    Acknowledged, Advice, Age, Attributes, CertificateFiles, FoldedShards, LogFilter, LogFormat, Ratio, Realm,
-    StoreKind,
+    AccountCreation, Acknowledged, Advice, Age, Attributes, Authentication, CertificateFiles, FoldedShards, LogFilter,
+    LogFormat, Ratio, Realm, StoreKind,
 };
 
 use annals_ids::Shard;
@@ -108,6 +110,10 @@ pub struct Config {
     pub client_bandwidth: Option<NonZeroU32>,
     /// Policy of login at a log-in to an account that has a client.
     pub duplicate_login: DuplicateLogin,
+    /// How login authenticates players.
+    pub authentication: Authentication,
+    /// How accounts come into being.
+    pub account_creation: AccountCreation,
     /// How long db keeps the events of cells.
     pub keep_cell_events: Age,
     /// The spaces of the realm.

@@ -1,5 +1,7 @@
 //! The login service: answers log-ins by requests to db, director and bases; compares passwords.
 
+mod accounts;
+mod counting;
 mod watching;
 
 use std::collections::BTreeMap;
@@ -9,31 +11,35 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use annals_base::DuplicateLogin;
-use annals_db::accounts;
+use annals_db::accounts as stored_accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
-use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TypeId};
-use annals_login::{Checkout, Host, Input, Login, Opened, Output, Unavailable, Verdict, Wanted};
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_login::{Checkout, Counted, Host, Input, Login, NotCheckedOut, Opened, Output, Unavailable, Wanted};
 use annals_node::ConnectionId;
 use annals_store::{StoreError, layout::database};
 use annals_wire::{
-    client::{CloseReason, Located, LoginAnswer, Password, Secret},
+    client::{CloseReason, Located, LoginAnswer, LoginRequest, Secret},
     control::{
-        AccountFound, BeginLife, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DirectorAsk, FindAccount,
-        Locate, OpenSession, OwnerAddress, PlaceSession, SessionOpened, UpgradeOrder,
+        BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, Locate, OpenSession, OwnerAddress,
+        PlaceSession, SessionOpened, UpgradeOrder,
     },
 };
+use futures::StreamExt;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 
+use counting::Counting;
 use watching::Figures;
 
 use crate::{
+    authentication::{AuthenticationError, Authenticator},
     clock,
+    config::{AccountCreation, Config},
     edge::{Arrival, EdgeCommand, EdgeEvent, EdgeHandle, Serves},
     front::{Front, FrontError},
     health::{Health, Readiness},
-    passwords::{PasswordError, Passwords},
+    passwords::Passwords,
     process::{self, AskError, JoinError, Presence, Process, Report, Settings, request},
     waiting::Wait,
 };
@@ -50,12 +56,18 @@ pub enum LoginError {
     /// It could not join its realm.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// It cannot authenticate clients.
+    #[error(transparent)]
+    Authentication(#[from] AuthenticationError),
     /// It cannot serve clients.
     #[error("the login service cannot serve clients")]
     Front(#[from] FrontError),
     /// The key of account names could not be read from the store.
     #[error("the key for the look-up of account names could not be read from the store; check that db runs")]
     NameKey(#[source] StoreError),
+    /// It cannot share its counts.
+    #[error("the counts of wrong passwords cannot be shared with other login processes")]
+    Counting(#[source] async_nats::SubscribeError),
     /// The schema has no type for accounts.
     #[error("the world has no entity type that a client could log in as: give one a base part, and call it Account")]
     NoAccountType,
@@ -78,11 +90,11 @@ pub async fn run(
     (settings, health): (&Settings, &Health),
     schema: Arc<Schema>,
     front: &Front,
-    duplicate: DuplicateLogin,
+    config: &Config,
 ) -> Result<(), LoginError> {
+    let authenticator = Authenticator::open(&config.authentication)?;
     let stop = process::stop_signal();
-    let account_types = account_types(&schema);
-    if account_types.is_empty() {
+    if stored_accounts::entity_type(&schema, "").is_none() {
         return Err(LoginError::NoAccountType);
     }
     let door = front.open(Serves::Login).await?;
@@ -98,17 +110,21 @@ pub async fn run(
     announce(&front.directory, &address)?;
     process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");
-    let asker = Arc::new(Asker::new(process, (account_types, name_key), duplicate));
+    let asker = Arc::new(Asker::new(process, name_key, (authenticator, config)));
     let (_watched, figures) = watching::begin(&asker.process.watched, &edge.handle());
     let (answers, mut answered) = mpsc::channel(ANSWERS);
+    let counting = Counting::begin(&asker.process).await;
+    let (counting, learned) = counting.map_err(LoginError::Counting)?;
     let mut service = Service {
         core: Login::new(),
         edge: edge.handle(),
         asker: Arc::clone(&asker),
         answers,
         hosts: BTreeMap::new(),
+        counting,
         figures,
     };
+    service.handle(learned);
     serve(&mut service, (&mut arrivals, &mut answered), stop).await;
     asker.process.readiness.send_replace(Readiness::Draining);
     service.handle(Input::ShutDown);
@@ -137,6 +153,8 @@ async fn serve(
             Some(event) = arrivals.recv() => service.arrive(event),
             Some(input) = answered.recv() => service.handle(input),
             () = clock::until(deadline) => service.handle(Input::Time),
+            Some(news) = service.counting.news.next() => service.hear(&news),
+            Some(request) = service.counting.requests.next() => service.tell_counts(request),
             _ = beat.tick() => asker.beat(),
             Ok(()) = link.changed() => beat.reset_immediately(),
             Ok(()) = paused.changed() => {
@@ -215,20 +233,11 @@ async fn join(started: (&Settings, &Health), schema: Arc<Schema>) -> Result<(Pro
         "no client can log in until it answers; check that annals-db runs",
     );
     let name_key = wait
-        .during(accounts::name_key(&process.store, process::random()))
+        .during(stored_accounts::name_key(&process.store, process::random()))
         .await
         .map_err(LoginError::NameKey)?;
     wait.ends();
     Ok((process, name_key))
-}
-
-/// The types of which accounts are created, in turn: `Account` if it exists, else every type that a client can have.
-fn account_types(schema: &Schema) -> Vec<String> {
-    let able = schema.types().iter().filter(|found| found.parts.base);
-    match schema.type_named("Account").filter(|found| found.parts.base) {
-        Some(account) => vec![account.name.clone()],
-        None => able.map(|found| found.name.clone()).collect(),
-    }
 }
 
 struct Service {
@@ -238,6 +247,8 @@ struct Service {
     answers: mpsc::Sender<Input>,
     /// Hosts of connections that have not sent a request.
     hosts: BTreeMap<ConnectionId, Host>,
+    /// Counts of the other login processes.
+    counting: Counting,
     figures: Arc<Figures>,
 }
 
@@ -250,11 +261,18 @@ impl Service {
                 let Some(host) = self.hosts.remove(&connection) else {
                     return;
                 };
+                let name = match &request {
+                    LoginRequest::LogIn { credentials, .. } => credentials.name(),
+                    LoginRequest::Locate { .. } => None,
+                };
+                let name = name.map(|name| database::hashed_name(&self.asker.name_key, name));
+                let name = name.and_then(|name| name.try_into().ok()).map(Hash);
                 let ticket = Secret(process::random());
                 self.handle(Input::Request {
                     connection,
                     host,
                     request,
+                    name,
                     ticket,
                 });
             }
@@ -267,6 +285,20 @@ impl Service {
         }
     }
 
+    /// A notification of another login process.
+    fn hear(&mut self, news: &async_nats::Message) {
+        if let Some(input) = self.counting.heard(&news.payload) {
+            self.handle(input);
+        }
+    }
+
+    /// Another login process starts.
+    fn tell_counts(&self, request: async_nats::Message) {
+        if let Some(reply) = request.reply {
+            self.counting.answer(reply, &self.core.counts(clock::mono()));
+        }
+    }
+
     fn handle(&mut self, input: Input) {
         self.core.handle(clock::mono(), input);
         self.figures.count(&self.core);
@@ -276,7 +308,7 @@ impl Service {
                     let metrics = &self.asker.process.metrics;
                     match answer {
                         LoginAnswer::Ticket(_) => metrics.log_ins.add(1),
-                        LoginAnswer::Refused(_) => metrics.log_ins_refused.add(1),
+                        LoginAnswer::Refused(_) | LoginAnswer::Banned(_) => metrics.log_ins_refused.add(1),
                         LoginAnswer::Located(_) => {}
                     }
                     let mut body = Vec::new();
@@ -287,6 +319,8 @@ impl Service {
                         reason: CloseReason::Finished,
                     });
                 }
+                Output::Counted(counted) => self.counting.tell(&counted, false),
+                Output::Forgiven(name) => self.counting.tell(&Counted::Name(name), true),
                 question => {
                     let (asker, answers) = (Arc::clone(&self.asker), self.answers.clone());
                     tokio::spawn(async move {
@@ -304,10 +338,12 @@ impl Service {
 /// Sends the core's requests to the services that answer them.
 struct Asker {
     process: Process,
-    account_types: Vec<String>,
     /// Names are looked up by a hash under this key, which all login processes of the realm read from the store.
     name_key: [u8; 32],
     passwords: Passwords,
+    authenticator: Authenticator,
+    /// How accounts come into being.
+    creation: AccountCreation,
     /// Policy at a log-in to an account that has a client.
     duplicate: DuplicateLogin,
     /// The stage of the realm's stop, by the director.
@@ -328,13 +364,14 @@ fn all_done(stage: Stage) -> Progress {
 }
 
 impl Asker {
-    fn new(process: Process, (account_types, name_key): (Vec<String>, [u8; 32]), duplicate: DuplicateLogin) -> Self {
+    fn new(process: Process, name_key: [u8; 32], (authenticator, config): (Authenticator, &Config)) -> Self {
         Self {
             process,
-            account_types,
             name_key,
             passwords: Passwords::default(),
-            duplicate,
+            authenticator,
+            creation: config.account_creation,
+            duplicate: config.duplicate_login,
             stage: watch::Sender::new(Stage::Running),
             is_former: watch::Sender::new(false),
             director: Mutex::new(director_wait()),
@@ -379,7 +416,7 @@ impl Asker {
 
     async fn ask(&self, question: Output) -> Option<Input> {
         Some(match question {
-            Output::Verify { ask, name, password } => Input::Verified(ask, self.verify(&name, password).await),
+            Output::Verify { ask, credentials } => Input::Verified(ask, self.verify(credentials).await),
             Output::Place { ask } => Input::Located(ask, self.place().await),
             Output::Locate { ask, owner } => Input::Located(ask, self.locate(owner).await),
             Output::CheckOut {
@@ -388,58 +425,8 @@ impl Asker {
                 preferred,
             } => Input::CheckedOut(ask, self.check_out(account, preferred).await),
             Output::Open { ask, wanted } => Input::Opened(ask, self.open(wanted).await),
-            Output::Answer { .. } => return None,
+            Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => return None,
         })
-    }
-
-    /// Verifies a password and finds the account. A name without an account gets one with this password, if possible:
-    /// an account is created by its first log-in.
-    async fn verify(&self, name: &str, password: Password) -> Result<Verdict, Unavailable> {
-        let key = database::hashed_name(&self.name_key, name);
-        let found = self
-            .account(DbAsk::FindAccount(FindAccount { name: key.clone() }))
-            .await?;
-        if found.database != 0 {
-            let fits = self.passwords.fits(password.0, found.password).await;
-            return Ok(verdict(fits.map_err(not_compared)?, found.database));
-        }
-        if !accounts::can_be_named(name) {
-            return Ok(Verdict::Unfit);
-        }
-        let hash = self.passwords.hash(password.0.clone()).await.map_err(not_compared)?;
-        let created = self.create(name, key, hash.clone()).await?;
-        // A concurrent log-in may have created it, with another password.
-        let fits = created.password == hash
-            || self
-                .passwords
-                .fits(password.0, created.password)
-                .await
-                .map_err(not_compared)?;
-        Ok(verdict(fits, created.database))
-    }
-
-    async fn create(&self, name: &str, key: Vec<u8>, password: String) -> Result<AccountFound, Unavailable> {
-        // Without a type called Account, accounts use the possible types in turn.
-        let turn = name
-            .bytes()
-            .fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
-        let entity_type = self.account_types[turn % self.account_types.len()].clone();
-        self.account(DbAsk::CreateAccount(CreateAccount {
-            name: key,
-            password,
-            entity_type,
-        }))
-        .await
-    }
-
-    /// db's answer about an account. A failed look-up is an error, not a missing account.
-    async fn account(&self, ask: DbAsk) -> Result<AccountFound, Unavailable> {
-        let answer = self.db::<AccountFound>(ask).await?;
-        if !answer.failed.is_empty() {
-            tracing::warn!(reason = answer.failed, "could not look up the account");
-            return Err(Unavailable);
-        }
-        Ok(answer)
     }
 
     async fn place(&self) -> Result<Option<Located>, Unavailable> {
@@ -462,20 +449,26 @@ impl Asker {
         answer.map(located).map_err(unavailable)
     }
 
-    async fn check_out(&self, account: DatabaseId, preferred: OwnerId) -> Result<Checkout, Unavailable> {
+    async fn check_out(&self, account: DatabaseId, preferred: OwnerId) -> Result<Checkout, NotCheckedOut> {
         let ask = DbAsk::CheckOut(CheckOut {
             database: account.0,
             preferred: preferred.0,
+            plays: true,
         });
-        let answer = self.db::<CheckedOut>(ask).await?;
+        let answer = self.db::<CheckedOut>(ask).await;
+        let answer = answer.map_err(|Unavailable| NotCheckedOut::Unavailable)?;
+        if let Some(ban) = answer.ban {
+            tracing::info!(%account, "refused a log-in: the account is banned");
+            return Err(NotCheckedOut::Banned(ban.into()));
+        }
         if !answer.failed.is_empty() {
             tracing::warn!(account = %account, reason = answer.failed, "could not check out the account");
-            return Err(Unavailable);
+            return Err(NotCheckedOut::Unavailable);
         }
         Ok(Checkout {
             owner: OwnerId(answer.owner),
             number: answer.checkout,
-            type_id: TypeId(u16::try_from(answer.type_id).map_err(|_| Unavailable)?),
+            type_id: TypeId(u16::try_from(answer.type_id).map_err(|_| NotCheckedOut::Unavailable)?),
             properties: answer.properties,
             key: answer.key,
         })
@@ -520,20 +513,6 @@ impl Asker {
             .await
             .map_err(unavailable)
     }
-}
-
-fn verdict(fits: bool, account: u64) -> Verdict {
-    if fits {
-        Verdict::Good(DatabaseId(account))
-    } else {
-        Verdict::Wrong
-    }
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]
-fn not_compared(error: PasswordError) -> Unavailable {
-    tracing::error!(%error, "could not compare a password");
-    Unavailable
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "map_err passes the error by value")]

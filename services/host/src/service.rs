@@ -128,8 +128,8 @@ pub fn login() -> ExitCode {
     let flags = flags(Service::Login);
     run(Service::Login, &flags, async |begun, health| {
         let front = Front::of(&begun.config);
-        let duplicate = begun.config.duplicate_login;
-        login::run((&begun.settings, health), Arc::clone(&begun.schema), &front, duplicate).await
+        let schema = Arc::clone(&begun.schema);
+        login::run((&begun.settings, health), schema, &front, &begun.config).await
     })
 }
 

@@ -56,6 +56,8 @@ const USED: [(Service, &[&str]); 6] = [
         &[
             "advertise",
             "certificate",
+            "authentication",
+            "account-creation",
             "duplicate-login",
             "data",
             "key",

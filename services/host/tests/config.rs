@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals_host::config::{
-    Acknowledged, Age, CertificateFiles, Config, DuplicateLogin, Flags, FoldedShards, LogFormat, Mistakes, Service,
-    SpaceSetting, Spaces, StoreKind,
+    AccountCreation, Acknowledged, Age, Authentication, CertificateFiles, Config, DuplicateLogin, Flags, FoldedShards,
+    LogFormat, Mistakes, Service, SpaceSetting, Spaces, StoreKind,
 };
 use annals_host::edge::WebOrigins;
 use annals_host::nats::{Access, SyncPolicy};
@@ -171,6 +171,40 @@ fn a_second_log_in_replaces_or_is_refused() {
     }
     let said = complaint(&["--duplicate-login", "fight"], &[]);
     assert!(said.contains("write replace") && said.contains("or refuse"), "{said}");
+}
+
+#[test]
+fn players_are_authenticated_and_accounts_created_as_is_said() {
+    let built_in = load(&[], &[]).unwrap();
+    let is_open = (built_in.authentication, built_in.account_creation);
+    assert_eq!(is_open, (Authentication::BuiltIn, AccountCreation::Open));
+    let (_dir, path) = file("authentication = \"service:accounts.check\"\naccount_creation = \"closed\"\n");
+    let elsewhere = load(&["--config", &path], &[]).unwrap();
+    let service = Authentication::Service("accounts.check".to_owned());
+    assert_eq!(elsewhere.authentication, service);
+    assert_eq!(elsewhere.account_creation, AccountCreation::Closed);
+    let tokens = load(&["--authentication", "tokens:/etc/tokens.toml"], &[]).unwrap();
+    assert_eq!(tokens.authentication, Authentication::Tokens("/etc/tokens.toml".into()));
+    for wrong in [
+        "service",
+        "service:",
+        "service:a..b",
+        "service:a.*",
+        "tokens:",
+        "ldap:host",
+        "Built-in",
+    ] {
+        let said = complaint(&["--authentication", wrong, "--account-creation", "free"], &[]);
+        assert!(
+            said.contains("write built-in") && said.contains("write open"),
+            "{wrong}: {said}"
+        );
+    }
+    let said = complaint(&["--config", &path, "--account-creation", "registration"], &[]);
+    assert!(
+        said.contains("registration is for authentication = \"built-in\""),
+        "{said}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use annals_ids::{DatabaseId, OwnerId};
+use annals_ids::{DatabaseId, Hash, OwnerId};
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{Located, Secret};
 
@@ -50,8 +50,12 @@ pub(crate) struct Attempt {
 pub(crate) enum Kind {
     /// A session.
     LogIn {
-        /// Name of the account.
-        name: String,
+        /// Name of the account; `None` until a token is verified.
+        name: Option<String>,
+        /// Keyed hash of the name that the client gave.
+        name_hash: Option<Hash>,
+        /// Whether the account is to be created.
+        registers: bool,
         /// The secret of the ticket.
         ticket: Secret,
     },

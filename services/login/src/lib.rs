@@ -1,21 +1,26 @@
 //! The login core: credentials in, a single-use ticket out.
 //!
 //! Responsible for: the order in which db, director and base are asked for a log-in, retries, time limits, the order in
-//! which passwords are verified, and how often a name may be tried. Not responsible for: passwords (the service that
-//! answers [verify](Output::Verify) compares them), connections, or sessions (the base core). It has no durable state:
-//! log-ins of a login process that dies are lost, and clients start them again.
+//! which credentials are verified, how often a name or an address may be tried, and how many accounts an address may
+//! register. Not responsible for: passwords and tokens (the shell that answers [verify](Output::Verify) checks them),
+//! connections, or sessions (the base core). It has no durable state: log-ins of a login process that dies are lost, and
+//! clients start them again.
 //!
 //! Names and secrets leave it only in the requests that need them.
 
 mod attempt;
+mod counts;
 mod login;
 mod throttle;
 mod turns;
 
 pub use attempt::{LOGIN_WITHIN, TIMEOUT};
+pub use counts::{Counted, MAX_TOLD};
 pub use login::{
-    AskId, Checkout, Counters, Input, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING, Opened, Output,
-    Unavailable, Verdict, Wanted,
+    AskId, Authenticated, Checkout, Counters, Input, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING,
+    NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted, Wrong,
 };
-pub use throttle::{GUESS_EVERY, GUESSES, MAX_NAMES, Throttle};
+pub use throttle::{
+    GUESS_EVERY, GUESSES, HOST_GUESS_EVERY, HOST_GUESSES, MAX_KEYS, REGISTRATION_EVERY, REGISTRATIONS, Throttle,
+};
 pub use turns::{Host, Turns};

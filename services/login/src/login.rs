@@ -1,14 +1,19 @@
 //! All log-ins of one process.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_node::{ConnectionId, time::Mono};
-use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
+use annals_wire::client::{
+    Ban, Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, protocol_hash,
+};
 
 use crate::{
     attempt::{Attempt, Kind, LOGIN_WITHIN, Step},
-    throttle::Throttle,
+    counts::{Counted, Counts},
     turns::{Host, Turns},
 };
 
@@ -40,6 +45,8 @@ pub enum Input {
         /// The client's host; hosts take turns.
         host: Host,
         request: LoginRequest,
+        /// The keyed hash of the name in the request, if it has one.
+        name: Option<Hash>,
         /// 32 random bytes, for the ticket.
         ticket: Secret,
     },
@@ -50,9 +57,15 @@ pub enum Input {
     /// The answer to [`Output::Place`] and [`Output::Locate`].
     Located(AskId, Result<Option<Located>, Unavailable>),
     /// The answer to [`Output::CheckOut`].
-    CheckedOut(AskId, Result<Checkout, Unavailable>),
+    CheckedOut(AskId, Result<Checkout, NotCheckedOut>),
     /// The answer to [`Output::Open`].
     Opened(AskId, Result<Opened, Unavailable>),
+    /// Another login process has counted this.
+    Counted(Counted),
+    /// Another login process has admitted a client under this name, whose counts are cleared.
+    Forgiven(Hash),
+    /// What other login processes have counted before this one started, each with the time until it is forgiven.
+    Learned(Vec<(Counted, Duration)>),
     /// Time has passed.
     Time,
     /// Whether new log-ins are refused as busy. Those in progress continue, and bases are located as before: players
@@ -65,14 +78,12 @@ pub enum Input {
 /// An output of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Verify a password, and return the account. At most [`MAX_VERIFYING`] wait for their answers.
+    /// Verify what the client shows, and return the account. At most [`MAX_VERIFYING`] wait for their answers.
     Verify {
         /// Repeated in the answer.
         ask: AskId,
-        /// The account's name.
-        name: String,
-        /// The password that the client sent.
-        password: Password,
+        /// The credentials that the client sent.
+        credentials: Credentials,
     },
     /// Ask the director for a base for a new session.
     Place {
@@ -100,6 +111,10 @@ pub enum Output {
         /// The session.
         wanted: Wanted,
     },
+    /// The other login processes are to count this too.
+    Counted(Counted),
+    /// The other login processes are to clear the counts of a name.
+    Forgiven(Hash),
     /// Answer a client. It is the last output for its connection.
     Answer {
         connection: ConnectionId,
@@ -107,22 +122,58 @@ pub enum Output {
     },
 }
 
-/// Result of verifying a password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Result of verifying credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Name and password belong to this account.
-    Good(DatabaseId),
-    /// They do not match, or there is no such account; the two are not distinguished.
-    Wrong,
-    /// The account is banned; the password is right.
-    Banned,
-    /// There is no account of this name, and none can be created.
-    Unfit,
+    /// They are those of this account.
+    Good(Authenticated),
+    /// Name and password do not match, or there is no such account; the two are not distinguished. Also: somebody else
+    /// has the name that the client registers.
+    Wrong(Wrong),
+    /// The account is banned; the credentials are right.
+    Banned(Ban),
+    /// They cannot be used, whatever the account: another reason.
+    Refused(LoginRefusal),
+}
+
+/// An account whose client is authenticated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authenticated {
+    pub account: DatabaseId,
+    /// The account's name: as the client wrote it, or as a token or a service names it.
+    pub name: String,
+}
+
+/// Wrong credentials, which count as a guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    Password,
+    Token,
+    /// The client registers a name that another account has.
+    Taken,
+}
+
+impl From<Wrong> for LoginRefusal {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Password => Self::WrongPassword,
+            Wrong::Token => Self::WrongToken,
+            Wrong::Taken => Self::NameTaken,
+        }
+    }
 }
 
 /// The service did not answer, or was not able to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unavailable;
+
+/// Why an account was not checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotCheckedOut {
+    /// It was banned after its password was verified.
+    Banned(Ban),
+    Unavailable,
+}
 
 /// A checked-out account, with its stored properties.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,7 +202,7 @@ pub struct Wanted {
     pub checkout: Checkout,
     /// SHA-256 of the ticket's secret.
     pub ticket: Hash,
-    /// The name with which the client logged in.
+    /// The account's name.
     pub name: String,
 }
 
@@ -177,17 +228,24 @@ pub enum Opened {
 pub struct Counters {
     /// Tickets issued.
     pub tickets: u64,
-    /// Log-ins refused because the password was wrong.
+    /// Accounts that clients have registered.
+    pub registered: u64,
+    /// Log-ins refused because the credentials were wrong.
     pub wrong: u64,
-    /// Log-ins refused because a name was tried too often.
+    /// Log-ins refused because a name or an address was tried too often, or has registered too many accounts.
     pub throttled: u64,
     /// Log-ins refused because too many passwords waited to be verified.
     pub crowded: u64,
+    /// Log-ins refused because the account is banned.
+    pub banned: u64,
     /// Log-ins refused for any other reason.
     pub refused: u64,
     /// Steps repeated because a check-out was outdated.
     pub outdated: u64,
 }
+
+/// A client that asks: its connection, its host, and the keyed hash of the name that it gives.
+type Asking = (ConnectionId, Host, Option<Hash>);
 
 /// The login core of one process: credentials in, a single-use ticket out.
 ///
@@ -199,11 +257,11 @@ pub struct Login {
     asked: BTreeMap<AskId, ConnectionId>,
     due: BTreeSet<(Mono, ConnectionId)>,
     /// Passwords that wait to be verified.
-    queue: Turns<(ConnectionId, Password)>,
+    queue: Turns<(ConnectionId, Credentials)>,
     /// Verifications in progress, and until when an answer is expected. Those of log-ins that were given up count too,
     /// since their passwords are compared all the same.
     verifying: BTreeMap<AskId, Mono>,
-    throttle: Throttle,
+    counts: Counts,
     outputs: VecDeque<Output>,
     last_ask: u64,
     is_paused: bool,
@@ -219,7 +277,7 @@ impl Default for Login {
             due: BTreeSet::new(),
             queue: Turns::new(MAX_QUEUED),
             verifying: BTreeMap::new(),
-            throttle: Throttle::default(),
+            counts: Counts::default(),
             outputs: VecDeque::new(),
             last_ask: 0,
             is_paused: false,
@@ -243,13 +301,21 @@ impl Login {
                 connection,
                 host,
                 request,
+                name,
                 ticket,
-            } => self.begin(now, (connection, host), request, ticket),
+            } => self.begin(now, (connection, host, name), request, ticket),
             Input::Closed(connection) => drop(self.take(connection)),
             Input::Verified(ask, verdict) => self.verified(now, ask, verdict),
             Input::Located(ask, place) => self.located(now, ask, place),
             Input::CheckedOut(ask, checkout) => self.checked_out(now, ask, checkout),
             Input::Opened(ask, opened) => self.opened(now, ask, opened),
+            Input::Counted(counted) => self.counts.count(now, &counted),
+            Input::Forgiven(name) => {
+                self.counts.forgive(now, &name);
+            }
+            Input::Learned(counts) => counts
+                .iter()
+                .for_each(|(counted, remaining)| self.counts.learn(now, counted, *remaining)),
             Input::Time => self.pass_time(now),
             Input::Pause(is_paused) => self.is_paused = is_paused,
             Input::ShutDown => {
@@ -290,8 +356,15 @@ impl Login {
         self.queue.len()
     }
 
-    fn begin(&mut self, now: Mono, client: (ConnectionId, Host), request: LoginRequest, ticket: Secret) {
-        let connection = client.0;
+    /// What this process has counted, for one that starts: each with the time until it is forgiven.
+    #[must_use]
+    pub fn counts(&self, now: Mono) -> Vec<(Counted, Duration)> {
+        self.counts.told(now)
+    }
+
+    fn begin(&mut self, now: Mono, client: Asking, request: LoginRequest, ticket: Secret) {
+        let (connection, host, name_hash) = client;
+        let client = (connection, host);
         // One request per connection: the shell ensures it, and a second one is ignored.
         if self.attempts.contains_key(&connection) {
             return;
@@ -307,20 +380,27 @@ impl Login {
                 self.refuse(connection, LoginRefusal::WrongProtocol);
             }
             LoginRequest::LogIn { .. } if self.is_paused => self.refuse(connection, LoginRefusal::Busy),
-            LoginRequest::LogIn { name, .. } if !self.throttle.admits(now, &name) => {
+            LoginRequest::LogIn { credentials, .. } if !self.admits(now, (host, name_hash), &credentials) => {
                 self.counters.throttled += 1;
                 self.answer(connection, LoginAnswer::Refused(LoginRefusal::Throttled));
             }
             // Not counted as guessing: while a base is taken over, a player may well have clicked that often.
-            LoginRequest::LogIn { name, .. } if self.under_way(&name) >= MAX_PER_NAME => {
+            LoginRequest::LogIn { credentials, .. } if self.under_way(credentials.name()) >= MAX_PER_NAME => {
                 self.refuse(connection, LoginRefusal::Busy);
             }
-            LoginRequest::LogIn { name, password, .. } => {
-                if self.queue.wait(client.1, (connection, password)).is_err() {
+            LoginRequest::LogIn { credentials, .. } => {
+                let name = credentials.name().map(str::to_owned);
+                let registers = matches!(credentials, Credentials::Registration { .. });
+                if self.queue.wait(host, (connection, credentials)).is_err() {
                     self.counters.crowded += 1;
                     return self.answer(connection, LoginAnswer::Refused(LoginRefusal::Busy));
                 }
-                let kind = Kind::LogIn { name, ticket };
+                let kind = Kind::LogIn {
+                    name,
+                    name_hash,
+                    registers,
+                    ticket,
+                };
                 self.put(Attempt::new(now, client, kind, Step::Queued));
                 self.verify_next(now);
             }
@@ -336,29 +416,43 @@ impl Login {
     fn verify_next(&mut self, now: Mono) {
         self.verifying.retain(|_, until| *until > now);
         while self.verifying.len() < MAX_VERIFYING
-            && let Some((_, (connection, password))) = self.queue.next(|_| true)
+            && let Some((_, (connection, credentials))) = self.queue.next(|_| true)
         {
             let Some(mut attempt) = self.take(connection) else {
                 continue;
             };
-            let Kind::LogIn { name, .. } = &attempt.kind else {
-                continue;
-            };
-            let (ask, name) = (self.next_ask(), name.clone());
+            let ask = self.next_ask();
             attempt.step = Step::Verifying;
             attempt.asks(now, ask);
             self.put(attempt);
             self.verifying.insert(ask, now.after(LOGIN_WITHIN));
-            self.outputs.push_back(Output::Verify { ask, name, password });
+            self.outputs.push_back(Output::Verify { ask, credentials });
         }
     }
 
-    /// Number of log-ins of a name in progress.
-    fn under_way(&self, name: &str) -> usize {
-        let under_way = self.attempts.values();
-        let same =
-            under_way.filter(|attempt| matches!(&attempt.kind, Kind::LogIn { name: other, .. } if other == name));
-        same.count()
+    /// Whether a client may try these credentials.
+    fn admits(&self, now: Mono, (host, name): (Host, Option<Hash>), credentials: &Credentials) -> bool {
+        let registers = matches!(credentials, Credentials::Registration { .. });
+        let counted = [
+            Some(Counted::Host(host)),
+            name.map(Counted::Name),
+            registers.then_some(Counted::Registration(host)),
+        ];
+        counted.iter().flatten().all(|counted| self.counts.admits(now, counted))
+    }
+
+    /// Counts something, here and in the other processes.
+    fn count(&mut self, now: Mono, counted: Counted) {
+        self.counts.count(now, &counted);
+        self.outputs.push_back(Output::Counted(counted));
+    }
+
+    /// Number of log-ins of a name in progress; of an unknown one, none.
+    fn under_way(&self, name: Option<&str>) -> usize {
+        let Some(name) = name else { return 0 };
+        let is_same =
+            |attempt: &&Attempt| matches!(&attempt.kind, Kind::LogIn { name: Some(other), .. } if other == name);
+        self.attempts.values().filter(is_same).count()
     }
 
     fn verified(&mut self, now: Mono, ask: AskId, verdict: Result<Verdict, Unavailable>) {
@@ -371,22 +465,42 @@ impl Login {
         let Some(mut attempt) = self.take_asked(ask, |step| *step == Step::Verifying) else {
             return;
         };
-        let (connection, Kind::LogIn { name, .. }) = (attempt.connection, &attempt.kind) else {
+        let (connection, host) = (attempt.connection, attempt.host);
+        let Kind::LogIn {
+            name,
+            name_hash,
+            registers,
+            ..
+        } = &mut attempt.kind
+        else {
             return;
         };
+        if let (Ok(Verdict::Good(_) | Verdict::Banned(_)), Some(hash)) = (&verdict, *name_hash)
+            && self.counts.forgive(now, &hash)
+        {
+            self.outputs.push_back(Output::Forgiven(hash));
+        }
         match verdict {
-            Ok(Verdict::Good(account)) => {
-                self.throttle.forgive(name);
-                attempt.step = Step::Placing { account };
+            Ok(Verdict::Good(good)) => {
+                if *registers {
+                    self.count(now, Counted::Registration(host));
+                    self.counters.registered += 1;
+                }
+                *name = Some(good.name);
+                attempt.step = Step::Placing { account: good.account };
                 self.ask(now, attempt);
             }
-            Ok(Verdict::Wrong) => {
-                self.throttle.blame(now, name);
+            Ok(Verdict::Wrong(wrong)) => {
+                let counted = [Some(Counted::Host(host)), name_hash.map(Counted::Name)];
+                counted
+                    .into_iter()
+                    .flatten()
+                    .for_each(|counted| self.count(now, counted));
                 self.counters.wrong += 1;
-                self.answer(connection, LoginAnswer::Refused(LoginRefusal::WrongPassword));
+                self.answer(connection, LoginAnswer::Refused(wrong.into()));
             }
-            Ok(Verdict::Banned) => self.refuse(connection, LoginRefusal::Banned),
-            Ok(Verdict::Unfit) => self.refuse(connection, LoginRefusal::UnfitName),
+            Ok(Verdict::Banned(ban)) => self.refuse_banned(connection, ban),
+            Ok(Verdict::Refused(refusal)) => self.refuse(connection, refusal),
             Err(Unavailable) => self.refuse(connection, LoginRefusal::Busy),
         }
     }
@@ -414,7 +528,7 @@ impl Login {
         }
     }
 
-    fn checked_out(&mut self, now: Mono, ask: AskId, checkout: Result<Checkout, Unavailable>) {
+    fn checked_out(&mut self, now: Mono, ask: AskId, checkout: Result<Checkout, NotCheckedOut>) {
         let is_wanted = |step: &Step| matches!(step, Step::CheckingOut { .. });
         let Some(mut attempt) = self.take_asked(ask, is_wanted) else {
             return;
@@ -433,7 +547,8 @@ impl Login {
                 account: Some(account),
                 owner: checkout.owner,
             },
-            Err(Unavailable) => return self.take_again(now, attempt),
+            Err(NotCheckedOut::Banned(ban)) => return self.refuse_banned(attempt.connection, ban),
+            Err(NotCheckedOut::Unavailable) => return self.take_again(now, attempt),
         };
         self.ask(now, attempt);
     }
@@ -514,7 +629,7 @@ impl Login {
                     base,
                     checkout,
                 },
-                Kind::LogIn { ticket, name },
+                Kind::LogIn { ticket, name, .. },
             ) => Output::Open {
                 ask,
                 wanted: Wanted {
@@ -523,7 +638,7 @@ impl Login {
                     account: *account,
                     checkout: checkout.clone(),
                     ticket: ticket.digest(),
-                    name: name.clone(),
+                    name: name.clone().unwrap_or_default(),
                 },
             },
             // A password is verified once, and nothing is requested in a pause.
@@ -539,6 +654,11 @@ impl Login {
     fn refuse(&mut self, connection: ConnectionId, refusal: LoginRefusal) {
         self.counters.refused += 1;
         self.answer(connection, LoginAnswer::Refused(refusal));
+    }
+
+    fn refuse_banned(&mut self, connection: ConnectionId, ban: Ban) {
+        self.counters.banned += 1;
+        self.answer(connection, LoginAnswer::Banned(ban));
     }
 
     fn answer(&mut self, connection: ConnectionId, answer: LoginAnswer) {

@@ -60,6 +60,13 @@ pub enum Output {
         /// The order, or why there is none.
         ordered: Result<TransferId, NotOrdered>,
     },
+    /// Result of ending the sessions of a banned account, for the requester: none is left.
+    SessionsEnded {
+        /// The request that it answers.
+        request: u64,
+        /// How many were ended.
+        ended: u32,
+    },
     /// Query the database on behalf of an entity.
     Inquire {
         /// The waiting entity.
@@ -102,6 +109,9 @@ pub enum NotOpened {
     /// reason.
     #[error("another client of the account is connected, and the log-in asks for no replacement")]
     InUse,
+    /// The account was banned while it logged in. The next log-in tells the client why.
+    #[error("the account was banned a moment ago")]
+    Banned,
 }
 
 /// Why an operator's order was not recorded.

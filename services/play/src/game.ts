@@ -263,6 +263,10 @@ function describe(reason: (Event & { kind: "ended" })["reason"]): string {
       return reason.reason === "WrongSchema"
         ? "The realm has other definitions than this page: run make play again."
         : `The session has ended: ${reason.reason}.`;
+    case "banned": {
+      const { until, reason: why } = reason.ban;
+      return `This account is banned${until === undefined ? "" : ` until ${until.toLocaleString()}`}: ${why}`;
+    }
     case "closed":
       return `The connection was closed: ${reason.reason}.`;
   }

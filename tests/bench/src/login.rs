@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_client::{Client, Config, Credentials, Event, Trust, client_endpoint};
 use annals_def::check_dir;
 use futures::{StreamExt, stream};
 use tokio::time::{sleep, timeout};
@@ -52,8 +52,7 @@ async fn measure(realm: &Realm) -> Figure {
         let config = Config {
             login: realm.login.0,
             trust: Trust::Pinned(realm.login.1),
-            name: format!("bench{}", number % ACCOUNTS),
-            password: "a password for benches".to_owned(),
+            credentials: Credentials::password(format!("bench{}", number % ACCOUNTS), "a password for benches"),
             schema: Arc::clone(&schema),
             seed: number as u64,
             reads: annals_client::Reads::Predicted,

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_client::{Client, Config, Event, Trust, What, client_endpoint};
+use annals_client::{Client, Config, Credentials, Event, Trust, What, client_endpoint};
 use annals_def::{Schema, Value, check_dir};
 use annals_event::{Call, Link};
 use annals_host::{log::History, nats::Bus};
@@ -143,8 +143,7 @@ async fn play(means: Means, number: u64) -> Times {
     let config = Config {
         login: means.login,
         trust: Trust::Pinned(means.certificate),
-        name: format!("bench{number}"),
-        password: "a password for benches".to_owned(),
+        credentials: Credentials::password(format!("bench{number}"), "a password for benches"),
         schema: Arc::clone(&means.schema),
         seed: number,
         reads: annals_client::Reads::Predicted,

@@ -45,11 +45,14 @@ pub enum CloseReason {
     /// A later log-in of the account has replaced the session.
     #[error("the account logged in elsewhere")]
     LoggedInElsewhere,
+    /// An operator has banned the account.
+    #[error("the account was banned")]
+    Banned,
 }
 
 impl CloseReason {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [CloseReason; 13] = [
+    pub const ALL: [CloseReason; 14] = [
         Self::Finished,
         Self::Lost,
         Self::Replaced,
@@ -63,6 +66,7 @@ impl CloseReason {
         Self::Silent,
         Self::Full,
         Self::LoggedInElsewhere,
+        Self::Banned,
     ];
 
     /// The close code: in QUIC the application error code, in WebSocket added to 4,000.
@@ -82,6 +86,7 @@ impl CloseReason {
             Self::Silent => 10,
             Self::Full => 11,
             Self::LoggedInElsewhere => 12,
+            Self::Banned => 13,
         }
     }
 

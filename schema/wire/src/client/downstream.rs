@@ -5,7 +5,7 @@ use annals_ids::{CallNumber, EntityId, Part, TypeId};
 use thiserror::Error;
 
 use super::{
-    Located, ViewFrame,
+    Ban, Located, ViewFrame,
     fields::{put_entity, put_part, put_type, take_entity, take_part, take_reason, take_type},
 };
 
@@ -50,6 +50,8 @@ pub enum ToClient {
     /// Another process is about to serve the session: connect there as well, and keep this connection until the other
     /// one has welcomed the session. The epoch is not below that of this connection.
     Moving(Located),
+    /// The account was banned. The connection is closed next.
+    Banned(Ban),
 }
 
 /// Why a client's call was not run.
@@ -129,6 +131,10 @@ impl ToClient {
                 out.push(9);
                 located.write(out);
             }
+            ToClient::Banned(ban) => {
+                out.push(10);
+                ban.write(out);
+            }
         }
     }
 
@@ -180,6 +186,7 @@ impl ToClient {
             },
             8 => ToClient::RateWarned,
             9 => ToClient::Moving(Located::read(reader)?),
+            10 => ToClient::Banned(Ban::read(reader)?),
             _ => return Err(wrong),
         };
         reader.finish("end of server frame")?;

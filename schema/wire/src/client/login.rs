@@ -7,7 +7,7 @@ use annals_ids::{Epoch, Hash, OwnerId, SessionId};
 use thiserror::Error;
 
 use super::{
-    Secret,
+    Ban, Secret,
     fields::{put_address, put_certificate, take_address, take_certificate, take_reason, take_secret, take_text},
 };
 
@@ -16,6 +16,19 @@ pub const MAX_NAME_BYTES: usize = 255;
 
 /// Maximum length of a password (bytes). The login service's hashing cost grows with each byte.
 pub const MAX_PASSWORD_BYTES: usize = 255;
+
+/// Maximum length of a token (bytes): those of identity providers have some kilobytes.
+pub const MAX_TOKEN_BYTES: usize = 8 << 10;
+
+/// A token that an identity provider has issued: a JWT. It is not printed, to keep it out of logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(pub String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
 
 /// A password. It is not printed, to keep it out of logs.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,6 +40,37 @@ impl fmt::Debug for Password {
     }
 }
 
+/// What a client shows to be admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// The account's name and password.
+    Password { name: String, password: Password },
+    /// A token, which names the account.
+    Token(Token),
+    /// Name and password of an account that is to be created.
+    Registration { name: String, password: Password },
+}
+
+impl Credentials {
+    /// Name and password of an account.
+    #[must_use]
+    pub fn password(name: impl Into<String>, password: impl Into<String>) -> Self {
+        Self::Password {
+            name: name.into(),
+            password: Password(password.into()),
+        }
+    }
+
+    /// The account's name, if the client gives one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Password { name, .. } | Self::Registration { name, .. } => Some(name),
+            Self::Token(_) => None,
+        }
+    }
+}
+
 /// A request to the login service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginRequest {
@@ -34,9 +78,7 @@ pub enum LoginRequest {
     LogIn {
         /// The version of the protocol that the client speaks.
         protocol: Hash,
-        /// The account.
-        name: String,
-        password: Password,
+        credentials: Credentials,
     },
     /// Asks where the base of a session is held now.
     Locate {
@@ -55,6 +97,8 @@ pub enum LoginAnswer {
     Located(Located),
     /// The request was refused.
     Refused(LoginRefusal),
+    /// The account is banned; the password is right.
+    Banned(Ban),
 }
 
 /// Permission to connect to a base, once.
@@ -107,9 +151,6 @@ pub enum LoginRefusal {
     /// Name and password do not match; which of them is wrong is not revealed.
     #[error("the name or the password is wrong")]
     WrongPassword,
-    /// The account is banned.
-    #[error("the account is banned")]
-    Banned,
     /// Too many attempts.
     #[error("too many attempts; wait a minute")]
     Throttled,
@@ -134,13 +175,27 @@ pub enum LoginRefusal {
     /// The account has a client, and the realm refuses a second log-in.
     #[error("the account is logged in elsewhere, and the realm admits no second client; leave there first")]
     LoggedIn,
+    /// The token is not one for this realm, or has expired.
+    #[error("the token is invalid or has expired; get a new one")]
+    WrongToken,
+    /// The realm takes passwords and was shown a token, or the other way round.
+    #[error("the realm takes other credentials; see how accounts log in there")]
+    OtherCredentials,
+    /// The client registers, and an account of this name exists.
+    #[error("the name is taken; choose another one")]
+    NameTaken,
+    /// The client registers, and the realm takes no registrations.
+    #[error("the realm takes no registrations")]
+    NoRegistration,
+    /// The credentials are right, and there is no account for them: an operator has to create it.
+    #[error("there is no account of this name in the realm; ask its operators for one")]
+    NoAccount,
 }
 
 impl LoginRefusal {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [LoginRefusal; 10] = [
+    pub const ALL: [LoginRefusal; 14] = [
         Self::WrongPassword,
-        Self::Banned,
         Self::Throttled,
         Self::Busy,
         Self::WrongProtocol,
@@ -149,20 +204,29 @@ impl LoginRefusal {
         Self::ShuttingDown,
         Self::UnfitName,
         Self::LoggedIn,
+        Self::WrongToken,
+        Self::OtherCredentials,
+        Self::NameTaken,
+        Self::NoRegistration,
+        Self::NoAccount,
     ];
 
     fn code(self) -> u8 {
         match self {
             Self::WrongPassword => 0,
-            Self::Banned => 1,
-            Self::Throttled => 2,
-            Self::Busy => 3,
-            Self::WrongProtocol => 4,
-            Self::NotHeld => 5,
-            Self::UnknownSession => 6,
-            Self::ShuttingDown => 7,
-            Self::UnfitName => 8,
-            Self::LoggedIn => 9,
+            Self::Throttled => 1,
+            Self::Busy => 2,
+            Self::WrongProtocol => 3,
+            Self::NotHeld => 4,
+            Self::UnknownSession => 5,
+            Self::ShuttingDown => 6,
+            Self::UnfitName => 7,
+            Self::LoggedIn => 8,
+            Self::WrongToken => 9,
+            Self::OtherCredentials => 10,
+            Self::NameTaken => 11,
+            Self::NoRegistration => 12,
+            Self::NoAccount => 13,
         }
     }
 
@@ -175,16 +239,11 @@ impl LoginRequest {
     /// Appends the request.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
-            LoginRequest::LogIn {
-                protocol,
-                name,
-                password,
-            } => {
-                out.push(1);
-                out.extend(protocol.0);
-                put_bytes(out, name.as_bytes());
-                put_bytes(out, password.0.as_bytes());
-            }
+            LoginRequest::LogIn { protocol, credentials } => match credentials {
+                Credentials::Password { name, password } => put_log_in(out, 1, protocol, [name, &password.0]),
+                Credentials::Token(token) => put_log_in(out, 3, protocol, [&token.0]),
+                Credentials::Registration { name, password } => put_log_in(out, 4, protocol, [name, &password.0]),
+            },
             LoginRequest::Locate { owner, session } => {
                 out.push(2);
                 put_number(out, owner.0.into());
@@ -201,20 +260,43 @@ impl LoginRequest {
         let reader = &mut Reader::new(bytes);
         let wrong = reader.malformed("log-in request");
         let request = match reader.byte("log-in request")? {
-            1 => LoginRequest::LogIn {
-                protocol: reader.hash("protocol")?,
-                name: take_text(reader, MAX_NAME_BYTES, "name")?,
-                password: Password(take_text(reader, MAX_PASSWORD_BYTES, "password")?),
-            },
+            1 => {
+                let protocol = reader.hash("protocol")?;
+                let (name, password) = take_account(reader)?;
+                let credentials = Credentials::Password { name, password };
+                LoginRequest::LogIn { protocol, credentials }
+            }
             2 => LoginRequest::Locate {
                 owner: OwnerId(reader.narrow("owner")?),
                 session: SessionId(reader.number("session")?),
             },
+            3 => LoginRequest::LogIn {
+                protocol: reader.hash("protocol")?,
+                credentials: Credentials::Token(Token(take_text(reader, MAX_TOKEN_BYTES, "token")?)),
+            },
+            4 => {
+                let protocol = reader.hash("protocol")?;
+                let (name, password) = take_account(reader)?;
+                let credentials = Credentials::Registration { name, password };
+                LoginRequest::LogIn { protocol, credentials }
+            }
             _ => return Err(wrong),
         };
         reader.finish("end of log-in request")?;
         Ok(request)
     }
+}
+
+fn put_log_in<const N: usize>(out: &mut Vec<u8>, kind: u8, protocol: &Hash, texts: [&String; N]) {
+    out.push(kind);
+    out.extend(protocol.0);
+    texts.iter().for_each(|text| put_bytes(out, text.as_bytes()));
+}
+
+fn take_account(reader: &mut Reader<'_>) -> Result<(String, Password), Malformed> {
+    let name = take_text(reader, MAX_NAME_BYTES, "name")?;
+    let password = take_text(reader, MAX_PASSWORD_BYTES, "password")?;
+    Ok((name, Password(password)))
 }
 
 impl LoginAnswer {
@@ -235,6 +317,10 @@ impl LoginAnswer {
                 located.write(out);
             }
             LoginAnswer::Refused(reason) => out.extend([3, reason.code()]),
+            LoginAnswer::Banned(ban) => {
+                out.push(4);
+                ban.write(out);
+            }
         }
     }
 
@@ -266,6 +352,7 @@ impl LoginAnswer {
             }
             2 => LoginAnswer::Located(Located::read(reader)?),
             3 => LoginAnswer::Refused(take_reason(reader, LoginRefusal::from_code)?),
+            4 => LoginAnswer::Banned(Ban::read(reader)?),
             _ => return Err(wrong),
         };
         reader.finish("end of log-in answer")?;

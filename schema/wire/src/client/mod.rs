@@ -10,6 +10,7 @@
 //! and [`ShownReader`], which know the schema, write and read those of a view; `annals_def::MessageRange` identifies
 //! members by a byte.
 
+mod ban;
 mod close;
 mod downstream;
 mod fields;
@@ -25,12 +26,14 @@ pub mod volatile;
 use annals_ids::Hash;
 use sha2::{Digest, Sha256};
 
+pub use ban::{Ban, MAX_BAN_REASON_BYTES};
 pub use close::CloseReason;
 pub use downstream::{CallRefusal, ToClient};
 pub use framing::{FrameBuffer, FrameTooLarge, put_frame};
 pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};
 pub use login::{
-    Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, Password, Ticket,
+    Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, MAX_TOKEN_BYTES,
+    Password, Ticket, Token,
 };
 pub use movements::{Movements, Reads};
 pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};

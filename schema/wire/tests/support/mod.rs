@@ -7,12 +7,12 @@ use annals_def::Dice;
 use annals_event::{Malformed, SPACE_KEYS, SpaceEntry, SpaceVersion};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, OwnerId, Part, Position, SessionId, SpaceId, Tick,
-    TypeId,
+    TypeId, WallTime,
 };
 use annals_wire::client::{
-    Call, CallRefusal, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
-    Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
-    ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
+    Ban, Call, CallRefusal, Credentials, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest,
+    Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient,
+    ToClientDatagram, ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
 };
 
 /// Any frame or datagram, so that one test serves all.
@@ -196,18 +196,25 @@ fn located(dice: &mut Dice<'_>) -> Located {
 }
 
 fn login_request(dice: &mut Dice<'_>) -> LoginRequest {
-    if dice().is_multiple_of(2) {
-        LoginRequest::LogIn {
-            protocol: hash(dice),
+    let protocol = hash(dice);
+    let credentials = match dice() % 4 {
+        0 => Credentials::Password {
             name: text(dice),
             password: Password(text(dice)),
+        },
+        1 => Credentials::Token(Token(text(dice))),
+        2 => Credentials::Registration {
+            name: text(dice),
+            password: Password(text(dice)),
+        },
+        _ => {
+            return LoginRequest::Locate {
+                owner: OwnerId(u32::try_from(number(dice) >> 32).unwrap()),
+                session: SessionId(number(dice)),
+            };
         }
-    } else {
-        LoginRequest::Locate {
-            owner: OwnerId(u32::try_from(number(dice) >> 32).unwrap()),
-            session: SessionId(number(dice)),
-        }
-    }
+    };
+    LoginRequest::LogIn { protocol, credentials }
 }
 
 fn pick<T: Copy>(all: &[T], dice: &mut Dice<'_>) -> T {
@@ -215,14 +222,22 @@ fn pick<T: Copy>(all: &[T], dice: &mut Dice<'_>) -> T {
 }
 
 fn login_answer(dice: &mut Dice<'_>) -> LoginAnswer {
-    match dice() % 3 {
+    match dice() % 4 {
         0 => LoginAnswer::Ticket(Ticket {
             session: SessionId(number(dice)),
             secret: secret(dice),
             base: located(dice),
         }),
         1 => LoginAnswer::Located(located(dice)),
+        2 => LoginAnswer::Banned(ban(dice)),
         _ => LoginAnswer::Refused(pick(&LoginRefusal::ALL, dice)),
+    }
+}
+
+fn ban(dice: &mut Dice<'_>) -> Ban {
+    Ban {
+        until: dice().is_multiple_of(2).then(|| WallTime(number(dice))),
+        reason: text(dice),
     }
 }
 
@@ -328,7 +343,7 @@ fn stamps(dice: &mut Dice<'_>) -> Vec<Stamp> {
 
 fn to_client(dice: &mut Dice<'_>) -> ToClient {
     let (entity, part, number) = (entity(dice), part(dice), CallNumber(ordinal(dice)));
-    match dice() % 12 {
+    match dice() % 13 {
         0 => ToClient::Took {
             entity,
             part,
@@ -353,6 +368,7 @@ fn to_client(dice: &mut Dice<'_>) -> ToClient {
         },
         6 => ToClient::RateWarned,
         7 => ToClient::Moving(located(dice)),
+        8 => ToClient::Banned(ban(dice)),
         _ => ToClient::View(view_frame(dice)),
     }
 }

@@ -66,6 +66,7 @@ pub(crate) struct Host {
     pub(crate) opened: Vec<(u64, Result<SessionId, NotOpened>)>,
     pub(crate) begun: Vec<(u64, Result<Begun, NotOpened>)>,
     pub(crate) ordered: Vec<(u64, Result<TransferId, NotOrdered>)>,
+    pub(crate) ended: Vec<(u64, u32)>,
     pub(crate) asked: VecDeque<(EntityId, CallNumber, Inquiry)>,
     pub(crate) outbound: VecDeque<OutboundCall>,
 }
@@ -100,6 +101,7 @@ impl Host {
             opened: Vec::new(),
             begun: Vec::new(),
             ordered: Vec::new(),
+            ended: Vec::new(),
             asked: VecDeque::new(),
             outbound: VecDeque::new(),
         };
@@ -215,6 +217,7 @@ impl Host {
                 Output::SessionOpened { request, opened } => self.opened.push((request, opened)),
                 Output::Begun { request, begun } => self.begun.push((request, begun)),
                 Output::Ordered { request, ordered } => self.ordered.push((request, ordered)),
+                Output::SessionsEnded { request, ended } => self.ended.push((request, ended)),
                 Output::Inquire {
                     entity,
                     number,

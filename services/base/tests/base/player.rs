@@ -245,6 +245,7 @@ impl Player {
                 (self.has, self.ended) = (None, self.view.0);
                 self.begin_view(host);
             }
+            ToClient::Banned(_) => {}
             ToClient::RateWarned => panic!("the base does not measure rates"),
             ToClient::Moving(_) => panic!("the shell announces moves"),
         }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_client::{Client, Config};
+use annals_client::{Client, Config, Credentials};
 use annals_def::{Schema, split_mix};
 use tokio::time::{sleep, sleep_until};
 
@@ -40,11 +40,11 @@ pub(super) async fn play(
             source,
         })?;
     let seed = plan.seed.wrapping_add(number as u64);
+    let name = format!("bot{number}");
     let config = Config {
         login: plan.login,
         trust: plan.trust.clone(),
-        name: format!("bot{number}"),
-        password: plan.password.clone(),
+        credentials: Credentials::password(name.clone(), plan.password.clone()),
         schema: plan.schema.clone(),
         seed,
         reads: plan.reads,
@@ -52,7 +52,7 @@ pub(super) async fn play(
     let mut bot = Bot {
         schema: &plan.schema,
         tally,
-        report: BotReport::new(config.name.clone(), path.clone()),
+        report: BotReport::new(name, path.clone()),
         dice: Box::new(split_mix(seed)),
         trader: Trader::default(),
         turn: number,

@@ -281,11 +281,9 @@ impl<'b, 'p> Session<'b, 'p> {
             // Two runs of bots on the same accounts would displace each other endlessly.
             _ if reason.is_elsewhere() => After::Nothing,
             EndReason::LoginRefused(
-                LoginRefusal::WrongPassword
-                | LoginRefusal::Banned
-                | LoginRefusal::WrongProtocol
-                | LoginRefusal::UnfitName,
+                LoginRefusal::WrongPassword | LoginRefusal::WrongProtocol | LoginRefusal::UnfitName,
             )
+            | EndReason::Banned
             | EndReason::Left => After::Nothing,
             EndReason::LoginRefused(_) | EndReason::Rejected(_) | EndReason::Closed(_) => After::LogInAnew,
         })
@@ -342,6 +340,7 @@ impl<'b, 'p> Session<'b, 'p> {
             | Event::Left { .. }
             | Event::SpaceEntered { .. }
             | Event::SpaceDataChanged { .. }
+            | Event::Banned(_)
             | Event::Ended(_) => {}
         }
         Ok(())

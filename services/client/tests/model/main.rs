@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use annals_client::{ClientCore, Credentials, Event, Input, Millis, Output};
 use annals_def::{Value, split_mix};
 use annals_ids::{EntityId, Part};
-use annals_wire::client::Password;
 
 use server::Server;
 use world::{OWN, World, schema};
@@ -37,10 +36,7 @@ struct Run {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let credentials = Credentials {
-            name: "Ann".to_owned(),
-            password: Password("secret".to_owned()),
-        };
+        let credentials = Credentials::password("Ann", "secret");
         let mut core = ClientCore::new(schema(), credentials, seed);
         core.start(Millis(0));
         Self {

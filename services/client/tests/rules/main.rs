@@ -14,8 +14,8 @@ use annals_ids::{
 };
 use annals_wire::client::{
     Call, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_STAMPS, Move,
-    Movements, Moves, Password, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
-    ViewFrame, ViewItem, Welcome,
+    Movements, Moves, Proof, Rejection, Secret, Stamps, Ticket, ToClient, ToServer, ToServerDatagram, ViewFrame,
+    ViewItem, Welcome,
 };
 
 const OWN: EntityId = EntityId(7);
@@ -98,10 +98,7 @@ enum Asked {
 
 impl Table {
     fn new() -> Self {
-        let credentials = Credentials {
-            name: "Ann".to_owned(),
-            password: Password("secret".to_owned()),
-        };
+        let credentials = Credentials::password("Ann", "secret");
         let mut core = ClientCore::new(schema(), credentials, 1);
         core.start(Millis(0));
         Self {

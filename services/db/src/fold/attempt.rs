@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use annals_event::{Image, OwnerState, ledger::Order};
 use annals_ids::{
-    Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, LeafIndex, LogPosition, OwnerId, OwnerKind, Shard,
-    TransferId, WallTime,
+    Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, LeafIndex, LogPosition, OwnerId, OwnerKind,
+    SessionId, Shard, TransferId, WallTime,
 };
 use annals_node::chain::Step;
 use annals_proof::Frontier;
 use annals_store::{
     StoreError, Transaction,
     layout::{
-        archive, chunks, owners,
+        archive, bans, chunks, owners,
         shards::{self, LedgerChange, Parting},
     },
     limits,
@@ -110,6 +110,13 @@ impl Attempt {
         let shards = shards::read_count(&self.transaction).await?;
         self.shards = Some(shards);
         Ok(shards)
+    }
+
+    fn note_session(&mut self, (person, owner): (DatabaseId, OwnerId), session: SessionId) -> Result<(), StoreError> {
+        let (key, value) = (bans::session_key(person, owner), bans::encode_session(session));
+        self.transaction.set(&key, &value)?;
+        self.bytes += key.len() + value.len();
+        Ok(())
     }
 
     async fn begin_life(&mut self, database: DatabaseId, life: Life) -> Result<(), FoldError> {
@@ -326,6 +333,7 @@ impl Folder {
             Effect::Ask { of, holder, order } => self.execute(attempt, found, (of, holder), order).await?,
             Effect::Took(after, upto) => attempt.ledger.took(after, upto),
             Effect::Adopted(number) => adopting::note_logged(&attempt.transaction, number).await?,
+            Effect::Admitted { person, session } => attempt.note_session((person, found.owner), session)?,
             Effect::EndUnstored { entity, type_id, life } => {
                 let count = attempt.shards().await?;
                 if count > 1 && self.may_be_stored(type_id) {

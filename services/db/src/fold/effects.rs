@@ -2,7 +2,7 @@
 
 use annals_def::{MigrationError, Schema};
 use annals_event::{Body, Event, Image, OwnerState, Subject, ledger::Order};
-use annals_ids::{DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, TransferId, TypeId};
+use annals_ids::{DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, SessionId, TransferId, TypeId};
 use annals_store::{
     StoreError, Transaction,
     layout::{
@@ -51,6 +51,8 @@ pub(crate) enum Effect {
     Took(NoticeNumber, NoticeNumber),
     /// The log `ledger` contains this adoption.
     Adopted(u32),
+    /// A client was admitted.
+    Admitted { person: DatabaseId, session: SessionId },
     /// The cell part of an entity with a base has ended: its last properties are written to the database if the entity
     /// is stored.
     EndCell {
@@ -99,6 +101,10 @@ impl Effect {
                 holder: base.database,
                 order: order.clone(),
             }),
+            (Body::Admitted { session, person, .. }, Some(_)) if *person != DatabaseId(0) => Some(Self::Admitted {
+                person: *person,
+                session: *session,
+            }),
             (Body::Destroyed, Some(base)) if base.database != DatabaseId(0) => Some(Self::GiveBack {
                 entity,
                 parting: Parting {
@@ -125,7 +131,11 @@ impl Effect {
     pub(super) fn is_of_ledger(&self) -> bool {
         match self {
             Self::Write { .. } | Self::GiveBack { .. } | Self::Live { .. } | Self::Ask { .. } => true,
-            Self::EndUnstored { .. } | Self::Took(..) | Self::Adopted(_) | Self::EndCell { .. } => false,
+            Self::EndUnstored { .. }
+            | Self::Took(..)
+            | Self::Adopted(_)
+            | Self::Admitted { .. }
+            | Self::EndCell { .. } => false,
         }
     }
 }

@@ -9,7 +9,7 @@ use annals_ids::{EntityId, Epoch, Hash, LeafIndex, OwnerId, ProcessId, Shard};
 use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::{
-        chunks,
+        bans, chunks,
         database::{self, Account},
         director::{self, Counter},
         lineage::Lineage,
@@ -48,11 +48,11 @@ pub(crate) const RAISE_GENERATIONS: u64 = 16;
 pub(crate) const RAISE_EPOCHS: u64 = 1 << 20;
 
 /// Tables whose rows cannot be derived from a log. All other tables are written by folding, or hold nothing that
-/// outlives a process, except the keys of persons (`2f`), which are kept apart (rule P8). Accounts (`0f`) are read
-/// before the records of forgotten persons (`30`): for a person that is forgotten in between, both are read, and the
-/// account [is removed](without_forgotten). In the opposite order, the record would be missing.
-const UNLOGGED: [u8; 13] = [
-    0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x30, 0x39, CHANGES,
+/// outlives a process, except the keys of persons (`2f`), which are kept apart (rule P8). Accounts (`0f`) and bans (`3e`)
+/// are read before the records of forgotten persons (`30`): for a person that is forgotten in between, all are read, and
+/// account and bans [are removed](without_forgotten). In the opposite order, the record would be missing.
+const UNLOGGED: [u8; 14] = [
+    0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x3e, 0x30, 0x39, CHANGES,
 ];
 
 /// The table of the ledger's changes: folding writes it in the order that it records (rule T5).
@@ -183,17 +183,23 @@ pub(crate) fn owners_of(rows: &[Row]) -> Result<BTreeMap<OwnerId, OwnerRecord>, 
         .collect()
 }
 
-/// The rows without the accounts of forgotten persons, of whom only the record that they were forgotten may remain
-/// (rule P7).
+/// The rows without the accounts and bans of forgotten persons, of whom only the record that they were forgotten may
+/// remain (rule P7).
 fn without_forgotten(rows: Vec<Row>) -> Result<Vec<Row>, StoreError> {
     let (accounts, forgotten) = (KeyRange::prefix(&database::account_key(&[])), personal::forgotten());
     let gone = rows.iter().filter(|(key, _)| forgotten.contains(key));
     let gone: BTreeSet<_> = gone
         .map(|(key, _)| personal::person_of(key))
         .collect::<Result<_, _>>()?;
+    let bans = bans::bans();
     let mut left = Vec::with_capacity(rows.len());
     for (key, value) in rows {
-        if !accounts.contains(&key) || !gone.contains(&Account::decode(&value)?.database) {
+        let person = match &key {
+            key if accounts.contains(key) => Some(Account::decode(&value)?.database),
+            key if bans.contains(key) => Some(bans::record_of(key)?.0),
+            _ => None,
+        };
+        if person.is_none_or(|person| !gone.contains(&person)) {
             left.push((key, value));
         }
     }

@@ -13,7 +13,9 @@ use annals_store::layout::shards::SHARDS;
 use toml::{Table, Value};
 
 use super::settings::{SETTINGS, named};
-use super::values::{Advice, Age, CertificateFiles, advertised, collector, listened, nats_url};
+use super::values::{
+    AccountCreation, Advice, Age, Authentication, CertificateFiles, advertised, collector, listened, nats_url,
+};
 use super::{Config, DuplicateLogin, Flags, Mistake, Mistakes, Origin, Telemetry};
 use crate::nats::Access;
 
@@ -140,6 +142,8 @@ impl Layers {
             archive_period: self.read("archive_period", period),
             client_bandwidth: self.read("client_bandwidth", bandwidth),
             duplicate_login: self.read("duplicate_login", duplicate_login),
+            authentication: self.read("authentication", |text| text.parse()),
+            account_creation: self.account_creation(),
             keep_cell_events: self.read("keep_cell_events", |text| text.parse()),
             spaces: self.read("spaces", |text| text.parse()),
             telemetry: Telemetry {
@@ -232,6 +236,23 @@ impl Layers {
                 None
             }
         }
+    }
+
+    /// Who is authenticated elsewhere does not register here.
+    fn account_creation(&mut self) -> AccountCreation {
+        let creation = self.read("account_creation", |text| text.parse());
+        let is_elsewhere = self
+            .strongest("authentication")
+            .and_then(|given| given.value.parse().ok())
+            .is_some_and(|authentication: Authentication| authentication != Authentication::BuiltIn);
+        if let (AccountCreation::Registration, true, Some(given)) =
+            (creation, is_elsewhere, self.strongest("account_creation"))
+        {
+            let reason = "registration is for authentication = \"built-in\"; write open or closed";
+            let mistake = bad("account_creation", given, Advice(reason.to_owned()));
+            self.mistakes.push(mistake);
+        }
+        creation
     }
 
     fn access(&mut self) -> Access {

@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 34] = [
+pub(super) const SETTINGS: [Setting; 36] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -277,6 +277,22 @@ pub(super) const SETTINGS: [Setting; 34] = [
         Some("replace"),
         "POLICY",
         "What happens when an account that has a client logs in: replace that client, or refuse the log-in",
+        &[Login],
+    ),
+    setting(
+        "authentication",
+        Some("built-in"),
+        "METHOD",
+        "How players are authenticated: built-in (by the realm's own passwords), service:SUBJECT (by a service on the \
+         realm's nats-servers) or tokens:FILE (by tokens, JWTs, by the rules in this file)",
+        &[Login],
+    ),
+    setting(
+        "account_creation",
+        Some("open"),
+        "POLICY",
+        "How accounts come into being: open (by the first log-in), registration (only if a client asks for it) or closed \
+         (only by an operator)",
         &[Login],
     ),
     setting(

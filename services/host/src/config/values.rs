@@ -144,6 +144,66 @@ impl FromStr for Acknowledged {
     }
 }
 
+/// How players are authenticated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Authentication {
+    /// By the passwords in the realm's store.
+    #[default]
+    BuiltIn,
+    /// By a service that answers on this subject of the realm's nats-servers.
+    Service(String),
+    /// By tokens, by the rules in this file.
+    Tokens(PathBuf),
+}
+
+impl FromStr for Authentication {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        let is_word =
+            |word: &str| !word.is_empty() && !word.contains(['*', '>']) && !word.contains(char::is_whitespace);
+        match text.split_once(':') {
+            None if text == "built-in" => Ok(Self::BuiltIn),
+            Some(("service", subject)) if subject.split('.').all(is_word) => Ok(Self::Service(subject.to_owned())),
+            Some(("tokens", file)) if !file.is_empty() => Ok(Self::Tokens(PathBuf::from(file))),
+            _ => Err(Advice(
+                "write built-in (the realm's own passwords), service:SUBJECT (a service on the realm's nats-servers, such \
+                 as service:accounts.check) or tokens:FILE (the file with the rules for tokens)"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// How accounts come into being.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AccountCreation {
+    /// By the first log-in under a name.
+    #[default]
+    Open,
+    /// By a client that asks for it.
+    Registration,
+    /// By an operator.
+    Closed,
+}
+
+impl FromStr for AccountCreation {
+    type Err = Advice;
+
+    fn from_str(text: &str) -> Result<Self, Advice> {
+        match text {
+            "open" => Ok(Self::Open),
+            "registration" => Ok(Self::Registration),
+            "closed" => Ok(Self::Closed),
+            _ => Err(Advice(
+                "write open (the first log-in creates the account), registration (a client asks for it) or closed (only \
+                 annals realm account create)"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
 /// A certificate that an authority signed, and its private key: files in PEM form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFiles {

@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 
-use annals_db::{StoredEntity, accounts, personal};
+use annals_db::{StoredEntity, accounts, bans, personal};
 use annals_def::Schema;
 use annals_event::latest::call::put_properties;
 use annals_ids::{DatabaseId, OwnerId, Part};
-use annals_store::{Store, StoreError};
-use annals_wire::control::{
-    self, AccountFound, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DefinitionsChanged,
+use annals_store::{Store, StoreError, layout::database::Checkout};
+use annals_wire::{
+    client::Ban,
+    control::{
+        self, AccountFound, CheckOut, CheckedOut, CreateAccount, DbAsk, DbRequest, DefinitionsChanged, FindAccount,
+        WireBan,
+    },
 };
 use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::Semaphore;
 
 use super::definitions::Definitions;
-use crate::{nats::Subscription, process, telemetry::Chain};
+use crate::{clock, nats::Subscription, process, telemetry::Chain};
 
 /// Maximum requests handled concurrently. Further ones are refused, and their sender retries: a queue would only make
 /// all answers late.
@@ -70,11 +74,7 @@ async fn send(client: &async_nats::Client, reply: async_nats::Subject, answer: B
 
 async fn answer(store: &Store, definitions: &Definitions, ask: DbAsk) -> Bytes {
     match ask {
-        DbAsk::FindAccount(find) => {
-            let found = accounts::find(store, &find.name).await;
-            let found = found.map(|account| account.map(|account| (account.database, account.password)));
-            control::encode(&account_found(found))
-        }
+        DbAsk::FindAccount(find) => control::encode(&find_account(store, &find).await),
         DbAsk::CreateAccount(create) => {
             let schema = definitions.present().await;
             control::encode(&create_account(store, &schema, &create).await)
@@ -109,13 +109,30 @@ fn account_found(found: Result<Option<(DatabaseId, String)>, StoreError>) -> Acc
         Ok(Some((database, password))) => AccountFound {
             database: database.0,
             password,
-            failed: String::new(),
+            ..AccountFound::default()
         },
         Ok(None) => AccountFound::default(),
         Err(error) => AccountFound {
             failed: Chain(&error).to_string(),
             ..AccountFound::default()
         },
+    }
+}
+
+async fn find_account(store: &Store, find: &FindAccount) -> AccountFound {
+    let found = match accounts::find(store, &find.name).await {
+        Ok(found) => found,
+        Err(error) => return account_found(Err(error)),
+    };
+    let Some(account) = found else {
+        return AccountFound::default();
+    };
+    match bans::in_force(store, account.database, clock::wall()).await {
+        Ok(ban) => AccountFound {
+            ban: ban.as_ref().map(WireBan::from),
+            ..account_found(Ok(Some((account.database, account.password))))
+        },
+        Err(error) => account_found(Err(error)),
     }
 }
 
@@ -143,9 +160,15 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
         ..CheckedOut::default()
     };
     let database = DatabaseId(wanted.database);
-    let checkout = match accounts::check_out(store, database, OwnerId(wanted.preferred)).await {
-        Ok(Some(checkout)) => checkout,
-        Ok(None) => return failed(format!("there is no entity {database} in the database")),
+    let checkout = match check_out(store, wanted).await {
+        Ok(Ok(Some(checkout))) => checkout,
+        Ok(Ok(None)) => return failed(format!("there is no entity {database} in the database")),
+        Ok(Err(ban)) => {
+            return CheckedOut {
+                ban: Some(WireBan::from(&ban)),
+                ..CheckedOut::default()
+            };
+        }
         Err(error) => return failed(Chain(&error).to_string()),
     };
     let stored = match accounts::load(store, database).await {
@@ -176,5 +199,15 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
         properties,
         failed: String::new(),
         key,
+        ban: None,
+    }
+}
+
+async fn check_out(store: &Store, wanted: &CheckOut) -> Result<Result<Option<Checkout>, Ban>, StoreError> {
+    let (database, preferred) = (DatabaseId(wanted.database), OwnerId(wanted.preferred));
+    if wanted.plays {
+        accounts::check_out_to_play(store, database, preferred, clock::wall()).await
+    } else {
+        accounts::check_out(store, database, preferred).await.map(Ok)
     }
 }

@@ -42,17 +42,27 @@ impl Figures {
         count(
             "wrong",
             counters.wrong,
-            "log-ins refused because the password was wrong",
+            "log-ins refused because the credentials were wrong",
+        );
+        count(
+            "registered",
+            counters.registered,
+            "accounts that clients have registered",
         );
         count(
             "throttled",
             counters.throttled,
-            "log-ins refused because a name was tried too often",
+            "log-ins refused because a name or an address was tried too often",
         );
         count(
             "crowded",
             counters.crowded,
             "log-ins refused because too many passwords waited",
+        );
+        count(
+            "banned",
+            counters.banned,
+            "log-ins refused because the account is banned",
         );
         count(
             "refused",

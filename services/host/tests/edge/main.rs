@@ -10,12 +10,12 @@ mod realm;
 mod web_socket;
 mod web_transport;
 
-use annals_client::{Client, EndReason, Event, Trust, What, client_endpoint};
+use annals_client::{Client, Credentials, EndReason, Event, Trust, What, client_endpoint};
 use annals_def::{Edit, Value};
 use annals_ids::{Direction, HistoryNumber, Part, Position};
 use annals_wire::client::{Known, LoginRefusal, Rejection, ToClient};
 
-use realm::{AVATAR, Realm, SESSION, drive, loopback, schema, until_event};
+use realm::{AVATAR, NAME, Realm, SESSION, drive, loopback, schema, until_event};
 
 /// The health values that were shown, with their history numbers.
 fn shown(events: &[Event]) -> Vec<(u64, i64)> {
@@ -254,7 +254,7 @@ async fn refusals_carry_a_reason() {
     let endpoint = client_endpoint(loopback()).unwrap();
 
     let mut config = realm.config();
-    config.password = "wrong".to_owned();
+    config.credentials = Credentials::password(NAME, "wrong");
     let mut client = Client::start(endpoint.clone(), config);
     let refused = EndReason::LoginRefused(LoginRefusal::WrongPassword);
     until_event(&mut client, "the refusal", |event| *event == Event::Ended(refused)).await;

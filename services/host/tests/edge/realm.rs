@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_client::{Client, Config, Credentials, Event, Trust, client_endpoint};
 use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Value};
 use annals_host::edge::{Arrival, Edge, EdgeCommand, EdgeCounters, EdgeEvent, EdgeHandle, Identity, Serves, bind};
 use annals_ids::{
@@ -119,8 +119,7 @@ impl Realm {
         Config {
             login: self.login.address(),
             trust: Trust::Pinned(self.identity.pinned().unwrap()),
-            name: NAME.to_owned(),
-            password: PASSWORD.to_owned(),
+            credentials: Credentials::password(NAME, PASSWORD),
             schema: schema(),
             seed: 1,
             reads: annals_client::Reads::Predicted,
@@ -220,9 +219,7 @@ async fn serve_logins(mut events: mpsc::Receiver<EdgeEvent>, edge: EdgeHandle, w
         };
         let holder = world.lock().unwrap().holder.clone();
         let answer = match (request, holder) {
-            (LoginRequest::LogIn { name, password, .. }, _)
-                if (name.as_str(), password.0.as_str()) != (NAME, PASSWORD) =>
-            {
+            (LoginRequest::LogIn { credentials, .. }, _) if credentials != Credentials::password(NAME, PASSWORD) => {
                 LoginAnswer::Refused(LoginRefusal::WrongPassword)
             }
             (_, None) => LoginAnswer::Refused(LoginRefusal::NotHeld),

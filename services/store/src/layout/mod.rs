@@ -67,12 +67,15 @@
 //! | `3b` | entity:u64, chunk:u16 | [`shards::EndedCell`], until its activation has ended | db |
 //! | `3c` | last notice:u64 of a batch | [`shards::LedgerChange`], in a realm of several shards | db |
 //! | `3d` | shard:u16, entity:u64, leaf:u64, chunk:u16 | [`shards::EndedCell`] before the [horizon](retention) | db |
+//! | `3e` | database id:u64, number:u32 | a [decision](bans) about an account: banned, lifted, created | `annals realm ban`, `unban`, `account` |
+//! | `3f` | database id:u64, owner:u32 | session:u64, [the newest](bans::session_key) that was admitted there | db |
 //!
 //! A transfer is the entity id:u64 and the number:u64 of its asker. Numbers in keys are big-endian, so that they sort.
 //! Values that may exceed the store's maximum are split into chunks.
 
 pub mod adoptions;
 pub mod archive;
+pub mod bans;
 pub mod checkpoints;
 pub mod database;
 pub mod director;

@@ -13,7 +13,7 @@ use super::lineage::{self, Lineage};
 use super::owners::{Cursor, OpeningRecord, OwnerRecord};
 use super::snapshots::{Area, Position};
 use super::{
-    adoptions, archive, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal,
+    adoptions, archive, bans, checkpoints, chunks, database, director, idempotency, mark, migrations, owners, personal,
     read_chunks, retention, segments, setting_changes, shards, snapshots, tiles,
 };
 use crate::{KeyRange, MemoryStore, StoreError, immediate};
@@ -64,6 +64,8 @@ fn one_of_each(owner: OwnerId, shard: Shard, number: u64) -> Vec<Vec<u8>> {
         shards::ended_key(EntityId(number)),
         shards::change_key(NoticeNumber(number)),
         retention::ended_key(shard, EntityId(number), LeafIndex(number)),
+        bans::key_of(DatabaseId(number), u32::try_from(number).unwrap_or(u32::MAX)),
+        bans::session_key(DatabaseId(number), owner),
     ]
 }
 

@@ -15,8 +15,8 @@ use annals_host::{health::Readiness, nats::ServerCount, process::request};
 use annals_ids::{CallNumber, EntityId, OwnerKind, Part};
 use annals_wire::{
     client::{
-        Call, CallRefusal, CloseReason, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest,
-        MAX_UPSTREAM_FRAME, PLAY_ALPN, Password, Proof, Reads, ToClient, ToServer, protocol_hash,
+        Call, CallRefusal, CloseReason, Credentials, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal,
+        LoginRequest, MAX_UPSTREAM_FRAME, PLAY_ALPN, Proof, Reads, ToClient, ToServer, protocol_hash,
     },
     control::{
         BUS_VERSION, DirectorAsk, DirectorRequest, Locate, Orders, OwnerAddress, ProcessBeat, Register, Registered,
@@ -578,11 +578,9 @@ async fn play(realm: &Played, name: &str) -> (Stranger, EntityId) {
 
 async fn log_in(realm: &Played, name: &str) -> LoginAnswer {
     let mut body = Vec::new();
-    let password = Password("the password".to_owned());
     let request = LoginRequest::LogIn {
         protocol: protocol_hash(),
-        name: name.to_owned(),
-        password,
+        credentials: Credentials::password(name, "the password"),
     };
     request.write(&mut body);
     let mut stranger = Stranger::sending(realm.realm.login.0, &realm.data(), LOGIN_ALPN, &framed(&body)).await;

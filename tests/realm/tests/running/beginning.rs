@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_client::{Client, Config, Credentials, Event, Trust, client_endpoint};
 use annals_host::world::compile;
 use annals_host::{
     child::{Child, command},
@@ -69,8 +69,7 @@ async fn clients_of_a_starting_realm_wait_and_then_enter_the_world() {
         Config {
             login,
             trust: Trust::Pinned(certificate.parse().expect("a fingerprint")),
-            name: "early".to_owned(),
-            password: "the password".to_owned(),
+            credentials: Credentials::password("early", "the password"),
             schema: compile(&repository().join("defs")).expect("the sample compiles"),
             seed: 7,
             reads: annals_client::Reads::Predicted,

@@ -275,6 +275,7 @@ impl World {
         let ask = DbAsk::CheckOut(CheckOut {
             database: database.0,
             preferred: owner.0,
+            plays: false,
         });
         let (subject, ask) = (self.subjects.service("db"), DbRequest { ask: Some(ask) });
         let checked_out: CheckedOut = request(&self.bus, "db", subject, &ask).await.expect("db answers");

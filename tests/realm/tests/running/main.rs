@@ -7,6 +7,7 @@
 mod accounts;
 mod backups;
 mod bad_input;
+mod bans;
 mod beginning;
 mod browser;
 mod cases;
@@ -24,6 +25,7 @@ mod evidence;
 mod full_disks;
 mod hands;
 mod lives;
+mod logging_in;
 mod lost;
 mod migrating;
 mod operator_pages;

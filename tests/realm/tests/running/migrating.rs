@@ -9,7 +9,7 @@ use std::{
 };
 
 use annals::up::{Realm, RealmPlan};
-use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_client::{Client, Config, Credentials, Event, Trust, client_endpoint};
 use annals_db::{
     Query, StoredEntity,
     accounts::{create, load},
@@ -240,8 +240,7 @@ async fn log_in(realm: &Realm, schema: &Arc<Schema>, name: &str) {
         Config {
             login,
             trust: Trust::Pinned(certificate),
-            name: name.to_owned(),
-            password: "the password".to_owned(),
+            credentials: Credentials::password(name, "the password"),
             schema: Arc::clone(schema),
             seed: 7,
             reads: annals_client::Reads::Predicted,

@@ -12,7 +12,7 @@ use std::{
 use annals::up::{Realm, RealmPlan, Supervised};
 use annals_audit::replay::{Extent, ReplayError, owners, replay};
 use annals_bots::{bots::BotsReport, checker::check, views::Views};
-use annals_client::{Client, Config, Event, Trust, client_endpoint};
+use annals_client::{Client, Config, Credentials, Event, Trust, client_endpoint};
 use annals_db::ledger::audit;
 use annals_def::Schema;
 use annals_host::{
@@ -377,8 +377,7 @@ impl Played {
             Config {
                 login,
                 trust: Trust::Pinned(certificate),
-                name: name.to_owned(),
-                password: password.to_owned(),
+                credentials: Credentials::password(name, password),
                 schema: Arc::clone(&self.schema),
                 seed: 7,
                 reads: annals_client::Reads::Predicted,

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_client::{Client, Config, EndReason, Event, Trust, client_endpoint};
+use annals_client::{Client, Config, Credentials, EndReason, Event, Trust, client_endpoint};
 use annals_db::accounts;
 use annals_def::Value;
 use annals_host::{
@@ -24,6 +24,7 @@ use annals_store::{
 };
 use annals_wire::client::{CloseReason, LoginRefusal};
 use futures::future::join_all;
+use tempfile::TempDir;
 
 use crate::{
     hands::{Assets, Hand},
@@ -73,7 +74,7 @@ async fn frequent_log_ins_lock_no_account() {
 }
 
 /// Address of the login service, and its certificate hash.
-type LoginAddress = (SocketAddr, Hash);
+pub(crate) type LoginAddress = (SocketAddr, Hash);
 
 /// A client that logs in at this address.
 fn client(
@@ -86,8 +87,7 @@ fn client(
     let config = Config {
         login,
         trust: Trust::Pinned(certificate),
-        name: name.to_owned(),
-        password: "the password".to_owned(),
+        credentials: Credentials::password(name, "the password"),
         schema: realm.schema.clone(),
         seed: seed as u64,
         reads: annals_client::Reads::Predicted,
@@ -239,17 +239,8 @@ async fn one_account_twice(realm: &Played) {
 
 /// If the login service is configured to refuse, the second client of an account is refused, and the first plays on.
 async fn one_account_once(realm: &Played) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut command = child::command(binary("annals-login").expect("it is built"));
-    command
-        .current_dir(repository())
-        .args(["--realm", &realm.realm.plan().realm, "--nats", &realm.realm.nats()])
-        .args(["--duplicate-login", "refuse", "--listen", "127.0.0.1:0", "--data"])
-        .arg(folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let process = Child::spawn(command).expect("it starts");
-    let door = login_address(folder.path()).await;
+    let other = OtherLogin::start(realm, &["--duplicate-login", "refuse"]).await;
+    let door = other.address;
     let endpoint = client_endpoint(door.0).expect("a socket");
     let mut first = client(realm, door, &endpoint, "hermit", 1);
     connected(&mut first).await;
@@ -263,7 +254,35 @@ async fn one_account_once(realm: &Played) {
     let mut third = client(realm, door, &endpoint, "hermit", 3);
     connected(&mut third).await;
     third.leave();
-    drop(process);
+}
+
+/// Another login process of a realm, with settings of its own.
+pub(crate) struct OtherLogin {
+    pub(crate) address: LoginAddress,
+    /// Its folder.
+    pub(crate) folder: TempDir,
+    _process: Child,
+}
+
+impl OtherLogin {
+    pub(crate) async fn start(realm: &Played, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = child::command(binary("annals-login").expect("it is built"));
+        command
+            .current_dir(repository())
+            .args(["--realm", &realm.realm.plan().realm, "--nats", &realm.realm.nats()])
+            .args(["--listen", "127.0.0.1:0", "--data"])
+            .arg(folder.path())
+            .args(flags)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let process = Child::spawn(command).expect("it starts");
+        Self {
+            address: login_address(folder.path()).await,
+            _process: process,
+            folder,
+        }
+    }
 }
 
 /// Address of the login process with this folder.
@@ -325,8 +344,7 @@ async fn log_in_during_a_take_over(realm: &mut Played) {
         let config = Config {
             login: door.0,
             trust: Trust::Pinned(door.1),
-            name: name.to_owned(),
-            password: "the password".to_owned(),
+            credentials: Credentials::password(name, "the password"),
             schema: schema.clone(),
             seed: 5,
             reads: annals_client::Reads::Predicted,

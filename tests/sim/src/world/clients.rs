@@ -16,8 +16,7 @@ use annals_node::{ConnectionId, NotOpened, Output};
 use annals_personal::PersonalKey;
 use annals_store::immediate;
 use annals_wire::client::{
-    CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, ToServer,
-    ToServerDatagram,
+    CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, ToServer, ToServerDatagram,
 };
 
 use super::{
@@ -94,10 +93,7 @@ pub(crate) struct Pending {
 impl World {
     pub(super) fn add_client(&mut self, number: u64) {
         let name = format!("client{number}");
-        let credentials = Credentials {
-            name: name.clone(),
-            password: Password("secret".to_owned()),
-        };
+        let credentials = Credentials::password(name.clone(), "secret");
         let seed = self.roll();
         let core = ClientCore::new(std::sync::Arc::clone(&self.schema), credentials, seed);
         let client = self.clients.len();
@@ -552,6 +548,7 @@ impl World {
             | Output::WantIds
             | Output::Begun { .. }
             | Output::Ordered { .. }
+            | Output::SessionsEnded { .. }
             | Output::Outbound(_)
             | Output::Inquire { .. } => {
                 unreachable!("these are not for clients")

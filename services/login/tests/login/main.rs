@@ -1,16 +1,21 @@
 //! Drives the login core against services that answer, fail to answer, or answer late and twice.
 #![allow(clippy::unwrap_used, reason = "what is missing in a test has failed it")]
 
+mod credentials;
+mod guesses;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use annals_def::split_mix;
-use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId, WallTime};
 use annals_login::{
-    AskId, Checkout, GUESSES, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED, MAX_VERIFYING,
-    Opened, Output, Unavailable, Verdict, Wanted,
+    AskId, Authenticated, Checkout, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED,
+    MAX_VERIFYING, NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted, Wrong,
 };
 use annals_node::{ConnectionId, time::Mono};
-use annals_wire::client::{Located, LoginAnswer, LoginRefusal, LoginRequest, Password, Secret, Ticket, protocol_hash};
+use annals_wire::client::{
+    Ban, Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, protocol_hash,
+};
 
 const ACCOUNT: DatabaseId = DatabaseId(5);
 const HERE: OwnerId = OwnerId(10);
@@ -19,6 +24,8 @@ const THERE: OwnerId = OwnerId(11);
 struct Bench {
     login: Login,
     now: Mono,
+    /// What the other login processes are to know.
+    shared: Vec<Input>,
 }
 
 impl Bench {
@@ -27,12 +34,28 @@ impl Bench {
         Self {
             login: Login::new(),
             now,
+            shared: Vec::new(),
         }
     }
 
     fn give(&mut self, input: Input) -> Vec<Output> {
         self.login.handle(self.now, input);
-        std::iter::from_fn(|| self.login.poll_output()).collect()
+        let mut outputs = Vec::new();
+        while let Some(output) = self.login.poll_output() {
+            match output {
+                Output::Counted(counted) => self.shared.push(Input::Counted(counted)),
+                Output::Forgiven(name) => self.shared.push(Input::Forgiven(name)),
+                output => outputs.push(output),
+            }
+        }
+        outputs
+    }
+
+    /// A wrong password for a name.
+    fn guesses(&mut self, host: Host, name: &str) {
+        let ask = ask_of(&self.one(log_in_from(host, 1, name)));
+        let answer = self.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
+        assert_eq!(answer, refused(1, LoginRefusal::WrongPassword));
     }
 
     /// Gives an input that must result in exactly one output.
@@ -66,11 +89,18 @@ fn log_in_from(host: Host, connection: u64, name: &str) -> Input {
         host,
         request: LoginRequest::LogIn {
             protocol: protocol_hash(),
-            name: name.to_owned(),
-            password: Password("secret".into()),
+            credentials: Credentials::password(name, "secret"),
         },
+        name: Some(hash_of(name)),
         ticket: ticket(connection),
     }
+}
+
+/// Stands for the keyed hash of a name.
+fn hash_of(name: &str) -> Hash {
+    let mut hash = [0; 32];
+    hash.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+    Hash(hash)
 }
 
 fn ticket(connection: u64) -> Secret {
@@ -103,6 +133,28 @@ fn refused(connection: u64, refusal: LoginRefusal) -> Output {
     }
 }
 
+/// The verdict that the credentials are those of the account.
+fn good() -> Verdict {
+    Verdict::Good(Authenticated {
+        account: ACCOUNT,
+        name: "adam".to_owned(),
+    })
+}
+
+fn ban() -> Ban {
+    Ban {
+        until: Some(WallTime(1_798_000_000_000)),
+        reason: "case 9".to_owned(),
+    }
+}
+
+fn banned(connection: u64) -> Output {
+    Output::Answer {
+        connection: ConnectionId(connection),
+        answer: LoginAnswer::Banned(ban()),
+    }
+}
+
 fn ask_of(output: &Output) -> AskId {
     match output {
         Output::Verify { ask, .. }
@@ -110,7 +162,7 @@ fn ask_of(output: &Output) -> AskId {
         | Output::Locate { ask, .. }
         | Output::CheckOut { ask, .. }
         | Output::Open { ask, .. } => *ask,
-        Output::Answer { .. } => panic!("{output:?} asks nothing"),
+        Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => panic!("{output:?} asks nothing"),
     }
 }
 
@@ -118,11 +170,11 @@ fn ask_of(output: &Output) -> AskId {
 fn a_correct_password_gives_a_ticket() {
     let mut bench = Bench::new();
     let verify = bench.asks(1, "adam");
-    let Output::Verify { ask, name, password } = verify else {
+    let Output::Verify { ask, credentials } = verify else {
         panic!("{verify:?}")
     };
-    assert_eq!((name.as_str(), password.0.as_str()), ("adam", "secret"));
-    let place = bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
+    assert_eq!(credentials, Credentials::password("adam", "secret"));
+    let place = bench.one(Input::Verified(ask, Ok(good())));
     let ask = ask_of(&place);
     assert_eq!(place, Output::Place { ask });
     let check_out = bench.one(Input::Located(ask, Ok(Some(located(HERE, 3)))));
@@ -166,7 +218,7 @@ fn a_correct_password_gives_a_ticket() {
 fn an_account_active_on_another_base_is_found() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
     let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
     let locate = bench.one(Input::CheckedOut(ask, Ok(checkout(THERE, 70))));
     let ask = ask_of(&locate);
@@ -197,13 +249,13 @@ fn an_account_active_on_another_base_is_found() {
 fn every_refusal_has_a_reason() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
-    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Wrong(Wrong::Password))));
     assert_eq!(answer, refused(1, LoginRefusal::WrongPassword));
     let ask = ask_of(&bench.asks(1, "adam"));
-    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned)));
-    assert_eq!(answer, refused(1, LoginRefusal::Banned));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned(ban()))));
+    assert_eq!(answer, banned(1));
     let ask = ask_of(&bench.asks(1, "stored:17"));
-    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Unfit)));
+    let answer = bench.one(Input::Verified(ask, Ok(Verdict::Refused(LoginRefusal::UnfitName))));
     assert_eq!(answer, refused(1, LoginRefusal::UnfitName));
     let ask = ask_of(&bench.asks(1, "adam"));
     let answer = bench.one(Input::Verified(ask, Err(Unavailable)));
@@ -224,12 +276,30 @@ fn every_refusal_has_a_reason() {
 }
 
 #[test]
+fn a_ban_during_the_log_in_is_noticed_at_the_check_out() {
+    let mut bench = Bench::new();
+    let ask = ask_of(&bench.asks(1, "adam"));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
+    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let answer = bench.one(Input::CheckedOut(ask, Err(NotCheckedOut::Banned(ban()))));
+    assert_eq!(answer, banned(1));
+    assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
+    assert_eq!(bench.login.counters().banned, 1);
+    // The password was right: it is no guess.
+    for connection in 2..10 {
+        let ask = ask_of(&bench.asks(connection, "eve"));
+        let answer = bench.one(Input::Verified(ask, Ok(Verdict::Banned(ban()))));
+        assert_eq!(answer, banned(connection));
+    }
+}
+
+#[test]
 fn a_pause_refuses_new_log_ins_only() {
     let mut bench = Bench::new();
     let verifying = ask_of(&bench.asks(1, "adam"));
     assert_eq!(bench.give(Input::Pause(true)), []);
     assert_eq!(bench.asks(2, "eve"), refused(2, LoginRefusal::Busy));
-    let placing = bench.one(Input::Verified(verifying, Ok(Verdict::Good(ACCOUNT))));
+    let placing = bench.one(Input::Verified(verifying, Ok(good())));
     assert!(
         matches!(placing, Output::Place { .. }),
         "one in progress continues: {placing:?}"
@@ -241,6 +311,7 @@ fn a_pause_refuses_new_log_ins_only() {
             owner: HERE,
             session: SessionId(8),
         },
+        name: None,
         ticket: ticket(3),
     });
     assert!(matches!(locating, Output::Locate { .. }), "{locating:?}");
@@ -252,32 +323,12 @@ fn a_pause_refuses_new_log_ins_only() {
 fn an_account_in_use_has_its_own_refusal() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
     let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
     let ask = ask_of(&bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77)))));
     let answer = bench.one(Input::Opened(ask, Ok(Opened::InUse)));
     assert_eq!(answer, refused(1, LoginRefusal::LoggedIn));
     assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
-}
-
-#[test]
-fn password_guesses_are_throttled_by_name() {
-    let mut bench = Bench::new();
-    for _ in 0..GUESSES {
-        let ask = ask_of(&bench.asks(1, "adam"));
-        bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
-    }
-    assert_eq!(bench.asks(1, "adam"), refused(1, LoginRefusal::Throttled));
-    assert!(matches!(bench.asks(1, "eve"), Output::Verify { .. }), "others are not");
-    bench.now = bench.now.after(annals_login::GUESS_EVERY);
-    let ask = ask_of(&bench.asks(2, "adam"));
-    bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
-    let ask = ask_of(&bench.asks(3, "adam"));
-    bench.one(Input::Verified(ask, Ok(Verdict::Wrong)));
-    assert!(
-        matches!(bench.asks(3, "adam"), Output::Verify { .. }),
-        "its owner was there"
-    );
 }
 
 #[test]
@@ -296,7 +347,7 @@ fn concurrent_attempts_are_bounded() {
     // Log-ins with a right password leave the queue and continue.
     for n in bench.login.attempts()..MAX_ATTEMPTS {
         let ask = ask_of(&bench.asks(100 + n as u64, &n.to_string()));
-        bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT))));
+        bench.one(Input::Verified(ask, Ok(good())));
     }
     assert_eq!(bench.asks(99, "last"), refused(99, LoginRefusal::Busy));
     // All expire together, and leave nothing behind.
@@ -308,7 +359,7 @@ fn concurrent_attempts_are_bounded() {
 /// The connections whose passwords are to be verified.
 fn compared(outputs: &[Output]) -> Vec<&str> {
     let names = outputs.iter().map(|output| match output {
-        Output::Verify { name, .. } => name.as_str(),
+        Output::Verify { credentials, .. } => credentials.name().unwrap_or_default(),
         other => panic!("{other:?}"),
     });
     names.collect()
@@ -328,7 +379,7 @@ fn password_comparisons_are_bounded_and_fair_across_hosts() {
     assert_eq!(bench.give(Input::Closed(ConnectionId(MAX_VERIFYING as u64 + 1))), []);
     let mut answered = Vec::new();
     while let Some(output) = asked.pop_front() {
-        let next = bench.give(Input::Verified(ask_of(&output), Ok(Verdict::Wrong)));
+        let next = bench.give(Input::Verified(ask_of(&output), Ok(Verdict::Wrong(Wrong::Password))));
         let [Output::Answer { .. }, rest @ ..] = &next[..] else {
             panic!("{next:?}")
         };
@@ -350,7 +401,7 @@ fn a_cancelled_comparison_keeps_its_place_until_it_ends() {
     }
     // The passwords of disconnected clients are still being compared.
     assert_eq!(bench.give(log_in(50, "next")), []);
-    let next = bench.one(Input::Verified(asked[0], Ok(Verdict::Wrong)));
+    let next = bench.one(Input::Verified(asked[0], Ok(Verdict::Wrong(Wrong::Password))));
     assert_eq!(compared(&[next]), ["next"]);
     // An answer that never comes does not occupy a slot for ever.
     assert_eq!(bench.give(log_in(51, "late")), []);
@@ -392,7 +443,7 @@ fn retries_do_not_repeat_the_password_comparison() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let began = bench.now;
-    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(Verdict::Good(ACCOUNT)))));
+    let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
     let mut answers = Vec::new();
     let mut places = 1;
     while answers.is_empty() {
@@ -422,6 +473,7 @@ fn a_client_receives_the_address_of_its_base() {
             owner: HERE,
             session: SessionId(8),
         },
+        name: None,
         ticket: ticket(1),
     };
     let answers = [
@@ -461,10 +513,13 @@ impl Services {
             return;
         }
         let answer = match output {
-            Output::Verify { ask, name, .. } => {
-                let verdict = match name.as_str() {
-                    "wrong" => Verdict::Wrong,
-                    name => Verdict::Good(DatabaseId(name.len() as u64)),
+            Output::Verify { ask, credentials } => {
+                let verdict = match credentials.name().unwrap_or_default() {
+                    "wrong" => Verdict::Wrong(Wrong::Password),
+                    name => Verdict::Good(Authenticated {
+                        account: DatabaseId(name.len() as u64),
+                        name: name.to_owned(),
+                    }),
                 };
                 Input::Verified(ask, Ok(verdict))
             }
@@ -502,7 +557,7 @@ impl Services {
                 };
                 Input::Opened(ask, Ok(opened))
             }
-            Output::Answer { .. } => unreachable!(),
+            Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => unreachable!(),
         };
         for _ in 0..1 + (self.dice)() % 2 {
             self.late.push_back(answer.clone());
@@ -568,7 +623,7 @@ fn every_log_in_is_answered_exactly_once() {
                     );
                 }
                 LoginAnswer::Refused(refusal) => assert_eq!(*refusal, LoginRefusal::Busy),
-                LoginAnswer::Located(_) => panic!("an answer without a request"),
+                LoginAnswer::Located(_) | LoginAnswer::Banned(_) => panic!("an answer without a request"),
             }
         }
         let given = answers
