@@ -45,7 +45,8 @@ fn plan(seed: u64) -> Plan {
 fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} lives of pets, {} eggs laid, {} growls for one client, {} cell parts ended by others, {} bytes of batches let go, \
+         {} trades settled, {} activations of pets, {} eggs laid, {} growls for one client, {} cell parts ended by others, \
+         {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
         seeds,

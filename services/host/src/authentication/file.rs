@@ -84,7 +84,7 @@ fn parse(text: &str) -> Result<TokenRules, String> {
     let mut algorithms = Vec::new();
     for name in &entries.algorithms {
         match name.parse::<Algorithm>() {
-            // Whoever can check such a signature can also make one.
+            // The key that checks such a signature also creates one.
             Ok(algorithm) if algorithm.family() == AlgorithmFamily::Hmac => {
                 problems.push(format!(
                     "algorithms: {name} has no public key; use one that has, such as ES256"
