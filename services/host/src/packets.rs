@@ -3,7 +3,10 @@
 //! Within a tick a cell has several messages for the base of each client, and a base passes on each movement of a client.
 //! For nats-server and for both processes, a packet of many messages costs about as much as one message.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    time::Duration,
+};
 
 use annals_ids::{Epoch, Hash, OwnerId};
 use annals_node::time::Mono;
@@ -61,12 +64,18 @@ impl Packets {
             Message::View(ViewMessage::Moved { .. } | ViewMessage::MovementAck { .. })
         );
         let due = if waits { now.after(WAIT) } else { now };
-        let gathered = self.gathered.entry(to).or_insert_with(|| Gathered {
-            builder: PacketBuilder::default(),
-            due,
-        });
-        gathered.builder.push(message);
-        gathered.due = gathered.due.min(due);
+        let gathered = match self.gathered.entry(to) {
+            Entry::Vacant(entry) => entry.insert(Gathered {
+                builder: PacketBuilder::new(message),
+                due,
+            }),
+            Entry::Occupied(entry) => {
+                let gathered = entry.into_mut();
+                gathered.builder.push(message);
+                gathered.due = gathered.due.min(due);
+                gathered
+            }
+        };
         let reads = self.readers.get(&to).is_some_and(|(_, reads)| *reads);
         if gathered.builder.bytes() < FULL && reads {
             return None;
@@ -76,15 +85,13 @@ impl Packets {
 
     /// The packet for this owner, to be sent before anything else for it.
     pub(crate) fn take(&mut self, to: OwnerId) -> Option<Vec<u8>> {
-        let mut gathered = self.gathered.remove(&to)?;
+        let gathered = self.gathered.remove(&to)?;
         Some(gathered.builder.finish(self.from, self.epoch, self.definitions))
     }
 
     /// A packet of this message alone. Take what was added for its receiver before.
     pub(crate) fn alone(&self, message: &Message) -> Vec<u8> {
-        let mut builder = PacketBuilder::default();
-        builder.push(message);
-        builder.finish(self.from, self.epoch, self.definitions)
+        PacketBuilder::new(message).finish(self.from, self.epoch, self.definitions)
     }
 
     /// A packet that is due, and its receiver.

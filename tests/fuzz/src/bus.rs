@@ -22,12 +22,10 @@ pub(crate) fn bus_message(bytes: &[u8]) {
         assert_eq!(again.encode(), encoded);
     }
     if let Ok(packet) = Packet::decode(bytes, DEFINITIONS) {
-        let mut builder = PacketBuilder::default();
         let intact: Vec<_> = packet.messages.into_iter().flatten().collect();
-        for message in &intact {
-            builder.push(message);
-        }
-        if builder.count() > 0 {
+        if let Some((first, more)) = intact.split_first() {
+            let mut builder = PacketBuilder::new(first);
+            more.iter().for_each(|message| builder.push(message));
             let encoded = builder.finish(packet.from, packet.epoch, DEFINITIONS);
             let again = Packet::decode(&encoded, DEFINITIONS).expect("what was encoded can be decoded");
             let again: Vec<_> = again

@@ -272,9 +272,10 @@ struct WireViewMoved {
 }
 
 /// Gathers messages of one owner to another until they are sent as one packet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PacketBuilder {
-    messages: Vec<WireMore>,
+    first: WireMessage,
+    more: Vec<WireMore>,
     bytes: usize,
 }
 
@@ -282,9 +283,9 @@ impl Envelope {
     /// Encodes the envelope, without the definitions under which it was written.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut packet = PacketBuilder::default();
-        packet.push(&self.message);
-        packet.take(self.from, self.epoch).encode_to_vec()
+        PacketBuilder::new(&self.message)
+            .into_wire(self.from, self.epoch)
+            .encode_to_vec()
     }
 
     /// Decodes an envelope.
@@ -302,19 +303,24 @@ impl Envelope {
 }
 
 impl PacketBuilder {
+    /// A packet of one message.
+    #[must_use]
+    pub fn new(first: &Message) -> Self {
+        let first = to_wire(first);
+        Self {
+            bytes: first.encoded_len(),
+            first,
+            more: Vec::new(),
+        }
+    }
+
     /// Adds a message after the others.
     pub fn push(&mut self, message: &Message) {
         let message = WireMore {
             message: Some(to_wire(message)),
         };
         self.bytes += message.encoded_len();
-        self.messages.push(message);
-    }
-
-    /// Number of messages.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.messages.len()
+        self.more.push(message);
     }
 
     /// Size of the messages, bytes.
@@ -323,30 +329,25 @@ impl PacketBuilder {
         self.bytes
     }
 
-    /// Encodes the packet for the bus, and begins an empty one. The packet names the definitions with this fingerprint, by
-    /// which its types and members are numbered.
-    ///
-    /// # Panics
-    /// If it is empty.
+    /// Encodes the packet for the bus. It names the definitions with this fingerprint, by which its types and members are
+    /// numbered.
     #[must_use]
-    pub fn finish(&mut self, from: OwnerId, epoch: Epoch, definitions: Hash) -> Vec<u8> {
+    pub fn finish(self, from: OwnerId, epoch: Epoch, definitions: Hash) -> Vec<u8> {
         let wire = WireEnvelope {
             definitions: Some(mark_of(definitions)),
             reads_more: true,
-            ..self.take(from, epoch)
+            ..self.into_wire(from, epoch)
         };
         wire.encode_to_vec()
     }
 
-    fn take(&mut self, from: OwnerId, epoch: Epoch) -> WireEnvelope {
-        let mut messages = std::mem::take(self).messages.into_iter();
-        let first = messages.next().expect("invariant: a packet has a message");
+    fn into_wire(self, from: OwnerId, epoch: Epoch) -> WireEnvelope {
         WireEnvelope {
             from: from.0,
             epoch: epoch.0,
-            message: first.message,
+            message: Some(self.first),
             definitions: None,
-            more: messages.collect(),
+            more: self.more,
             reads_more: false,
         }
     }

@@ -1,8 +1,11 @@
 //! Frames and datagrams of one tick leave in one packet.
 
+use std::net::SocketAddr;
+
 use annals_host::edge::EdgeCommand;
 use annals_node::ConnectionId;
-use annals_wire::client::PLAY_ALPN;
+use annals_wire::client::{CloseReason, PLAY_ALPN};
+use quinn::{Connection, RecvStream, SendStream};
 
 use crate::{
     hostile::hello,
@@ -12,29 +15,36 @@ use crate::{
 
 const ROUNDS: u64 = 50;
 
+/// The first connection of an edge.
+const FIRST: ConnectionId = ConnectionId(1);
+
+/// A client that has read the answer to its hello.
+async fn connect(realm: &Realm, to: SocketAddr) -> (Connection, SendStream, RecvStream) {
+    let (client, send, mut receive) = raw::send(to, realm.directory.path(), PLAY_ALPN, &hello()).await;
+    let mut length = [0; 1];
+    within("the answer", receive.read_exact(&mut length)).await.unwrap();
+    let mut body = vec![0; usize::from(length[0])];
+    within("its body", receive.read_exact(&mut body)).await.unwrap();
+    (client, send, receive)
+}
+
 /// On one thread: what a task sends leaves once it waits.
 #[tokio::test]
 async fn a_frame_and_a_datagram_share_a_packet() {
     let realm = Realm::start();
     let base = realm.start_base();
     let handle = base.handle();
-    let (client, _send, mut receive) = raw::send(base.address(), realm.directory.path(), PLAY_ALPN, &hello()).await;
-    // Connections are numbered from 1. The answer to its hello comes first.
-    let connection = ConnectionId(1);
-    let mut answer = [0; 1];
-    within("the answer", receive.read_exact(&mut answer)).await.unwrap();
-    let mut rest = vec![0; usize::from(answer[0])];
-    within("its body", receive.read_exact(&mut rest)).await.unwrap();
+    let (client, _send, mut receive) = connect(&realm, base.address()).await;
     let before = client.stats();
     for round in 0..ROUNDS {
         let number = u8::try_from(round).unwrap();
         handle.apply_all([
             EdgeCommand::Datagram {
-                connection,
+                connection: FIRST,
                 bytes: vec![number; 100],
             },
             EdgeCommand::Frame {
-                connection,
+                connection: FIRST,
                 body: vec![number; 100],
             },
         ]);
@@ -55,18 +65,16 @@ async fn a_frame_and_a_datagram_share_a_packet() {
 async fn frames_before_a_close_arrive_in_order() {
     let realm = Realm::start();
     let base = realm.start_base();
-    let (client, _send, mut receive) = raw::send(base.address(), realm.directory.path(), PLAY_ALPN, &hello()).await;
-    let connection = ConnectionId(1);
-    let mut answer = [0; 1];
-    within("the answer", receive.read_exact(&mut answer)).await.unwrap();
-    let mut rest = vec![0; usize::from(answer[0])];
-    within("its body", receive.read_exact(&mut rest)).await.unwrap();
+    let (client, _send, mut receive) = connect(&realm, base.address()).await;
     let frame = |number: u8| EdgeCommand::Frame {
-        connection,
+        connection: FIRST,
         body: vec![number; 3],
     };
-    let reason = annals_wire::client::CloseReason::Finished;
-    let close = EdgeCommand::Close { connection, reason };
+    let reason = CloseReason::Finished;
+    let close = EdgeCommand::Close {
+        connection: FIRST,
+        reason,
+    };
     base.handle().apply_all([frame(1), frame(2), frame(3), close, frame(4)]);
     let sent = within("all frames", receive.read_to_end(100)).await.unwrap();
     assert_eq!(sent, [3, 1, 1, 1, 3, 2, 2, 2, 3, 3, 3, 3]);
