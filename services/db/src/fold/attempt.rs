@@ -341,6 +341,7 @@ impl Folder {
                     crossing::part(&attempt.transaction, count, entity, Parting { database, life }).await?;
                 }
             }
+            Effect::LeaveCell { entity, home } => self.leave_cell(attempt, entity, home).await?,
             Effect::EndCell { entity, home, cell } => self.end_cell(attempt, found, (entity, home), &cell).await?,
         }
         Ok(())
@@ -423,7 +424,37 @@ impl Folder {
         if !crossing::is_replaced(&attempt.transaction, parting).await? {
             self.write_entity(attempt, parting.database, &[(schema, cell)]).await?;
         }
-        // Around a hole it may seem to be real on two owners: the last end counts.
+        self.end_wait_without_cell(attempt, entity, parting).await
+    }
+
+    /// A cell part has left for another owner. Around a hole this may be found after it ended there, and after the end of
+    /// its activation, which then waited for a cell part that seemed to be real here.
+    async fn leave_cell(&mut self, attempt: &mut Attempt, entity: EntityId, home: OwnerId) -> Result<(), FoldError> {
+        if attempt.shards().await? > 1 {
+            return Ok(());
+        }
+        self.load(home).await?;
+        let is_active = self
+            .log(home)
+            .state()
+            .is_some_and(|state| state.entities.contains_key(&entity));
+        if is_active {
+            return Ok(());
+        }
+        match crossing::read_awaiting(&attempt.transaction, self.shard, entity).await? {
+            Some(parting) => self.end_wait_without_cell(attempt, entity, parting).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the check-out of an activation that has ended, unless the cell part still seems to be real somewhere. Around
+    /// a hole it may seem to be real on two owners: the last one counts.
+    async fn end_wait_without_cell(
+        &mut self,
+        attempt: &mut Attempt,
+        entity: EntityId,
+        parting: Parting,
+    ) -> Result<(), FoldError> {
         if !self.has_cell(entity).await? {
             crossing::end_wait(&attempt.transaction, self.shard, entity, parting).await?;
         }

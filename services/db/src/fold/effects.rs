@@ -53,6 +53,8 @@ pub(crate) enum Effect {
     Adopted(u32),
     /// A client was admitted.
     Admitted { person: DatabaseId, session: SessionId },
+    /// The cell part of an entity with a base has left for another owner.
+    LeaveCell { entity: EntityId, home: OwnerId },
     /// The cell part of an entity with a base has ended: its last properties are written to the database if the entity
     /// is stored.
     EndCell {
@@ -123,6 +125,10 @@ impl Effect {
                 home: image.home,
                 cell: Box::new(image.clone()),
             }),
+            (Body::Offloaded { .. }, None) if image.cell().is_some_and(|cell| cell.based) => Some(Self::LeaveCell {
+                entity,
+                home: image.home,
+            }),
             _ => None,
         }
     }
@@ -135,6 +141,7 @@ impl Effect {
             | Self::Took(..)
             | Self::Adopted(_)
             | Self::Admitted { .. }
+            | Self::LeaveCell { .. }
             | Self::EndCell { .. } => false,
         }
     }

@@ -141,6 +141,43 @@ fn a_check_out_is_returned_with_the_last_values_of_a_cell_part_whose_end_was_los
     }
 }
 
+/// The stream lost the batch in which the cell part left for another owner, where it ended: when the end of the base part
+/// is folded, it still seems to be real where it was.
+#[test]
+fn a_check_out_is_returned_when_the_lost_departure_of_an_ended_cell_part_is_found() {
+    for restarts in [false, true] {
+        let (mut realm, base, cells) = realm();
+        acts::store(&mut realm, base, ENTITY, DATABASE.0);
+        realm.write(base, false);
+        let (from, to) = (cells[0], cells[1]);
+        let image = Box::new(realm.scribe(from).state.entities[&ENTITY].clone());
+        let (sender, receiver) = (Address::Owner(from), Address::Owner(to));
+        let number = realm.scribe(from).next_call(sender, receiver);
+        realm.scribe(from).record(ENTITY, false, Body::Offloaded { to, number });
+        realm.write(from, true);
+        assert_eq!(realm.scribe(to).consume(sender, receiver), number);
+        realm
+            .scribe(to)
+            .record(ENTITY, false, Body::Onloaded { from, number, image });
+        acts::set(&mut realm, to, ENTITY, "hp", Value::Int(7));
+        acts::end(&mut realm, to, ENTITY);
+        realm.write(to, false);
+        acts::placed(&mut realm, base, ENTITY, None);
+        acts::store(&mut realm, base, ENTITY, DATABASE.0);
+        acts::end(&mut realm, base, ENTITY);
+        realm.write(base, false);
+        realm.fold(usize::MAX);
+        assert!(is_in_use(&realm), "it may have older values");
+        if restarts {
+            realm.begin_db();
+        }
+        realm.fill_all(from);
+        realm.fold(usize::MAX);
+        assert_eq!(property(&realm, "hp"), Some(Value::Int(7)));
+        assert!(!is_in_use(&realm), "the activation has ended");
+    }
+}
+
 #[test]
 fn a_cell_part_without_its_base_writes_nothing() {
     let (mut realm, base, cells) = realm();
