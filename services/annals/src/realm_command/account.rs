@@ -22,7 +22,7 @@ use annals_wire::client::{MAX_NAME_BYTES, MAX_PASSWORD_BYTES};
 use serde_json::json;
 use thiserror::Error;
 
-use super::{Format, RealmError, ban::Word};
+use super::{Format, RealmError, ban::DecisionArgs};
 
 /// Create an account.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ struct Create {
     #[arg(long, conflicts_with = "password_file")]
     without_password: bool,
     #[command(flatten)]
-    word: Word,
+    args: DecisionArgs,
 }
 
 /// Why no account was created.
@@ -114,13 +114,13 @@ impl Create {
         let record = BanRecord {
             at: clock::wall(),
             decision: Decision::Created,
-            operator: self.word.by,
-            reason: self.word.reason,
+            operator: self.args.by,
+            reason: self.args.reason,
         };
         let recorded = bans::decide(store, created.database, &record).await;
         recorded.map_err(NotCreated::from)?;
         let stored = created.database;
-        match self.word.format {
+        match self.args.format {
             Format::Table => println!("created: stored entity {stored}"),
             Format::Json => writeln!(stdout(), "{:#}", json!({ "stored": stored.0 }))?,
         }

@@ -82,12 +82,12 @@ struct Decided {
     /// The name with which the account logs in, or stored:NUMBER for its stored entity
     who: Who,
     #[command(flatten)]
-    word: Word,
+    args: DecisionArgs,
 }
 
-/// On whose word something is decided, and why.
+/// Operator and reason of a decision, and how it is printed.
 #[derive(Debug, clap::Args)]
-pub(super) struct Word {
+pub(super) struct DecisionArgs {
     /// Name of the operator, recorded with the decision
     #[arg(long, value_name = "NAME", value_parser = |text: &str| bounded(text, MAX_NAME_BYTES))]
     pub(super) by: String,
@@ -149,7 +149,7 @@ impl Ban {
         let account = decided.record(&source.store, now, Decision::Banned(until)).await?;
         let told = Told {
             until,
-            reason: decided.word.reason.clone(),
+            reason: decided.args.reason.clone(),
         };
         let sessions = match &source.live {
             Some((bus, subjects)) => end_sessions(&source.store, (bus, subjects), (account, &told)).await?,
@@ -157,7 +157,7 @@ impl Ban {
             None => Sessions::Ended(0),
         };
         let end = end_of(until);
-        match decided.word.format {
+        match decided.args.format {
             Format::Table => println!("stored entity {account} is banned {end}"),
             Format::Json => {
                 let ended = match &sessions {
@@ -190,7 +190,7 @@ impl Unban {
     pub(super) async fn run(self, source: &Source) -> Result<ExitCode, RealmError> {
         let decided = self.decided;
         let account = decided.record(&source.store, clock::wall(), Decision::Lifted).await?;
-        match decided.word.format {
+        match decided.args.format {
             Format::Table => println!("stored entity {account} is not banned any more"),
             Format::Json => writeln!(stdout(), "{:#}", json!({ "stored": account.0 }))?,
         }
@@ -205,8 +205,8 @@ impl Decided {
         let record = BanRecord {
             at,
             decision,
-            operator: self.word.by.clone(),
-            reason: self.word.reason.clone(),
+            operator: self.args.by.clone(),
+            reason: self.args.reason.clone(),
         };
         bans::decide(store, account, &record).await?;
         Ok(account)

@@ -43,7 +43,7 @@ pub(super) struct Grant {
     #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
     item: Vec<Serial>,
     #[command(flatten)]
-    word: Word,
+    args: ActionArgs,
 }
 
 /// Take units and items from an account: they exist no more, and an item can be granted again.
@@ -58,12 +58,12 @@ pub(super) struct Take {
     #[arg(long, value_name = "SERIAL", value_parser = |text: &str| text.parse().map(Serial))]
     item: Vec<Serial>,
     #[command(flatten)]
-    word: Word,
+    args: ActionArgs,
 }
 
-/// On whose word, and why.
+/// Operator and reason of an action, and what both kinds of action have in common.
 #[derive(Debug, clap::Args)]
-struct Word {
+struct ActionArgs {
     /// Name of the operator, recorded with the action
     #[arg(long, value_name = "NAME")]
     by: String,
@@ -129,7 +129,7 @@ struct Wanted {
     who: Who,
     what: Typed,
     items: BTreeSet<Serial>,
-    word: Word,
+    args: ActionArgs,
 }
 
 /// The wanted assets besides existing items.
@@ -163,7 +163,7 @@ impl Grant {
 
     fn wanted(self) -> Result<Wanted, OperatorFailed> {
         let (units, items) = (each_once("--units", self.units)?, each_once("--new", self.new)?);
-        Wanted::of(self.who, Typed::Grant(units, items), self.item, self.word)
+        Wanted::of(self.who, Typed::Grant(units, items), self.item, self.args)
     }
 }
 
@@ -177,7 +177,7 @@ impl Take {
 
     fn wanted(self) -> Result<Wanted, OperatorFailed> {
         let units = each_once("--units", self.units)?;
-        Wanted::of(self.who, Typed::Take(units), self.item, self.word)
+        Wanted::of(self.who, Typed::Take(units), self.item, self.args)
     }
 }
 
@@ -247,11 +247,11 @@ fn ended(done: Result<Outcome, OperatorFailed>) -> ExitCode {
 }
 
 impl Wanted {
-    fn of(who: Who, what: Typed, named: Vec<Serial>, word: Word) -> Result<Self, OperatorFailed> {
+    fn of(who: Who, what: Typed, named: Vec<Serial>, args: ActionArgs) -> Result<Self, OperatorFailed> {
         let mut items = BTreeSet::new();
         match named.into_iter().find(|serial| !items.insert(*serial)) {
             Some(again) => Err(OperatorFailed::ItemAgain(again)),
-            None => Ok(Self { who, what, items, word }),
+            None => Ok(Self { who, what, items, args }),
         }
     }
 
@@ -270,7 +270,7 @@ impl Wanted {
         let names = about
             .map(|about| about.schema.ledger_names().clone())
             .unwrap_or_default();
-        let (terms, slot) = (Terms::of(&names), slot(&self.word.slot, &names)?);
+        let (terms, slot) = (Terms::of(&names), slot(&self.args.slot, &names)?);
         let what = self.what.resolved(&names)?;
         let mut items = BTreeMap::new();
         let mut elsewhere = None;
@@ -292,13 +292,13 @@ impl Wanted {
             }
             items.insert(serial, item.kind);
         }
-        let action = self.word.action;
+        let action = self.args.action;
         let action = action.unwrap_or_else(|| ActionId(u128::from_le_bytes(process::random())));
         let warrant = Warrant {
             action,
-            operator: self.word.by,
+            operator: self.args.by,
             tool: what.tool().to_owned(),
-            reason: self.word.reason,
+            reason: self.args.reason,
         };
         let order = what.order(slot, items, Box::new(warrant.clone()));
         order.check()?;
@@ -318,7 +318,7 @@ impl Wanted {
                 reached.carry_out(holder, (&order, &warrant)).await?
             }
         };
-        match self.word.format {
+        match self.args.format {
             Format::Table => print_text(&entry, action, was_before, terms)?,
             Format::Json => writeln!(stdout(), "{:#}", to_json(&entry, action, was_before))?,
         }
