@@ -136,7 +136,20 @@ class Game {
       location.reload();
     }
     show(false);
-    byId("why", HTMLElement).textContent = reason.kind === "left" ? "" : `The session has ended: ${reason.reason}.`;
+    byId("why", HTMLElement).textContent = describe(reason);
+  }
+}
+
+function describe(reason: (Event & { kind: "ended" })["reason"]): string {
+  switch (reason.kind) {
+    case "left":
+      return "";
+    case "banned": {
+      const { until, reason: why } = reason.ban;
+      return `This account is banned${until === undefined ? "" : ` until ${until.toLocaleString()}`}: ${why}`;
+    }
+    default:
+      return `The session has ended: ${reason.reason}.`;
   }
 }
 
