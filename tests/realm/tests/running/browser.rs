@@ -25,6 +25,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How often a driver is started until it has a port.
+const DRIVER_STARTS: u32 = 3;
+
 /// The protocol's key for an element reference.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -67,6 +70,27 @@ pub(crate) fn is_installed() -> bool {
     is_installed
 }
 
+/// Starts a driver; also returns its port. `None` if it ends at once: another process has taken the port that it chose, as
+/// it listens on that port in both families of addresses, one after the other.
+async fn start_driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("chromedriver starts");
+    let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines();
+    while let Some(line) = lines.next_line().await.expect("it can be read") {
+        let port = line.strip_suffix('.').and_then(|line| line.rsplit_once("on port "));
+        if let Some(port) = port.and_then(|(_, port)| port.parse().ok()) {
+            return Some((driver, port));
+        }
+    }
+    None
+}
+
 impl Browser {
     /// Starts a session.
     pub(crate) async fn start() -> Self {
@@ -76,29 +100,14 @@ impl Browser {
     /// Starts a session with this handling of certificates.
     pub(crate) async fn start_with(certificates: Certificates) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("chromedriver starts");
-        let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines();
-        let port = within(TIMEOUT, "chromedriver", async {
-            loop {
-                let line = lines
-                    .next_line()
-                    .await
-                    .expect("it can be read")
-                    .expect("it says its port");
-                let port = line.strip_suffix('.').and_then(|line| line.rsplit_once("on port "));
-                if let Some(port) = port.and_then(|(_, port)| port.parse().ok()) {
-                    break port;
-                }
+        let mut started = None;
+        for _ in 0..DRIVER_STARTS {
+            started = within(TIMEOUT, "chromedriver", start_driver()).await;
+            if started.is_some() {
+                break;
             }
-        });
-        let port = port.await;
+        }
+        let (driver, port) = started.expect("chromedriver finds a free port");
         let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
         std::fs::create_dir_all(&pictures).expect("a folder for pictures");
         let mut browser = Self {

@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::{process::Command, task::JoinSet};
 
-use crate::played::{are_built, binary, permit, repository, run, run_within};
+use crate::played::{are_built, binary, permit, repository, run, run_within, timed_permit};
 
 /// Maximum time for a demonstration with its checks, on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(400);
@@ -44,6 +44,10 @@ fn annals() -> Command {
 /// Runs a demonstration, for this many seconds or as long as it takes.
 async fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&str]) -> Played {
     let _permit = permit().await;
+    run_demo(world, bots, seconds, flags).await
+}
+
+async fn run_demo(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&str]) -> Played {
     let folder = tempfile::tempdir().expect("a folder for the realm");
     let mut command = annals();
     command.arg("demo").current_dir(repository());
@@ -106,7 +110,8 @@ async fn no_session_is_lost_when_every_process_is_replaced() {
     if !are_built() {
         return;
     }
-    let played = demonstrate(None, 12, None, &["--rolling", "1"]).await;
+    let _permit = timed_permit().await;
+    let played = run_demo(None, 12, None, &["--rolling", "1"]).await;
     assert_eq!(played.code, Some(0), "a player lost its connection or its session");
     assert!(played.text.contains("sessions resumed 0, handed over"), "it says so");
     let replaced = [

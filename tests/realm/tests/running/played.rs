@@ -163,6 +163,11 @@ impl Played {
         Self::start_in(timed_permit().await, (servers, Vec::new()), disks).await
     }
 
+    /// The same, with settings.
+    pub(crate) async fn start_timed_with(settings: Vec<(&'static str, String)>) -> Self {
+        Self::start_in(timed_permit().await, (ServerCount::One, settings), &[]).await
+    }
+
     async fn start_in(
         permit: SemaphorePermit<'static>,
         (servers, settings): (ServerCount, Vec<(&'static str, String)>),

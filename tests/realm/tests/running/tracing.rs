@@ -29,7 +29,7 @@ const SERVING: &str = "serving probes and metrics address=";
 
 /// A realm whose calls are all traced.
 async fn traced(collector: &Collector) -> Played {
-    Played::start_with(vec![
+    Played::start_timed_with(vec![
         ("otlp", collector.url.clone()),
         ("trace_ratio", "1".to_owned()),
         ("http", "127.0.0.1:0".to_owned()),
