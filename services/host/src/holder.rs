@@ -1,5 +1,6 @@
 //! Holding an owner: taking it over (rule E1) and driving its core for as long as this process is to hold it.
 
+mod burst;
 mod sending;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use annals_wire::{
     control::{self, Inspected},
     load::Load,
 };
+use burst::{BURST, handle_burst};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::try_join_all};
 use sending::send_outputs;
@@ -63,9 +65,6 @@ const RELEASE_TIMEOUT: Duration = writer::SECOND_READ_DELAY;
 
 /// Normal time until a log is folded.
 const FOLDED_WITHIN: Duration = Duration::from_secs(2);
-
-/// Maximum messages or inputs handled before outputs are sent: amortises sending, and bounds latency.
-const BURST: usize = 64;
 
 /// Maximum requests for the state's hash that wait until no batch is being gathered: more than there are operators.
 /// Further ones get no answer.
@@ -556,24 +555,25 @@ fn hear<R: Role>(
     messages: &mut KeptMessages,
     (first, definitions): (async_nats::Message, Hash),
 ) {
-    let mut next = Some(first);
-    let mut handled = 0;
-    while handled < BURST
-        && let Some(message) = next
-    {
+    let held = driver.core_mut();
+    let arrived = || messages.next().now_or_never().flatten();
+    handle_burst(first, arrived, |message| {
         match Packet::decode(&message.payload, definitions) {
             Ok(packet) => {
-                handled += packet.messages.len();
-                take(driver.core_mut(), packet, message.headers.as_ref());
+                let size = 1 + packet.messages.len();
+                take(held, packet, message.headers.as_ref());
+                size
             }
             Err(error @ EnvelopeError::OtherDefinitions) => {
                 tracing::debug!(subject = %message.subject, %error, "dropped a message");
+                1
             }
-            Err(error) => tracing::warn!(subject = %message.subject, %error, "dropped a malformed message"),
+            Err(error) => {
+                tracing::warn!(subject = %message.subject, %error, "dropped a malformed message");
+                1
+            }
         }
-        handled += 1;
-        next = messages.next().now_or_never().flatten();
-    }
+    });
 }
 
 /// Passes messages to the core, each in the spans of the traced calls that it belongs to.
