@@ -11,7 +11,7 @@ use annals_def::{Schema, Value};
 use annals_ids::{CallNumber, Direction, EntityId, Hash, Part, Position};
 use annals_wire::client::{CloseReason, Credentials, LOGIN_ALPN, PLAY_ALPN, Reads};
 use tokio::{
-    sync::mpsc,
+    sync::mpsc::{self, error::TrySendError},
     task::AbortHandle,
     time::{Duration, sleep_until},
 };
@@ -271,7 +271,8 @@ impl Client {
         let Some(link) = &self.link else {
             return;
         };
-        if link.orders.try_send(order).is_err() {
+        // If the connection has ended, its report follows, with the reason.
+        if let Err(TrySendError::Full(_)) = link.orders.try_send(order) {
             let attempt = link.attempt;
             self.link = None;
             self.core.handle(

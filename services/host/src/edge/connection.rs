@@ -89,7 +89,11 @@ async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, sha
         end = write(send, orders, shared) => end,
         received = reading => match received {
             Received::Refused(reason) => Some(reason),
-            Received::Ended => Some(CloseReason::Lost),
+            // The client's close follows, and has the reason: one of ours would overtake it.
+            Received::Ended => {
+                let _ = timeout(LAST_READ_WITHIN, connection.closed()).await;
+                Some(CloseReason::Lost)
+            }
         },
     };
     match end {
