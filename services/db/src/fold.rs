@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_def::Schema;
-use annals_event::{Batch, Malformed};
+use annals_event::{Batch, Body, Event, Malformed};
 use annals_ids::{BatchNumber, DatabaseId, Hash, OwnerId, Shard, TypeId};
 use annals_store::{
     Retry, Store, StoreError, Transaction,
@@ -258,6 +258,14 @@ pub struct Folder {
     alarms: Vec<Alarm>,
 }
 
+/// Whether a process waits for the transaction that folds this event.
+fn is_awaited(event: &Event) -> bool {
+    matches!(
+        event.body,
+        Body::Ordered { .. } | Body::Stored { .. } | Body::BaseCreated(_) | Body::Destroyed
+    )
+}
+
 impl Folder {
     /// Begins to fold a shard and supersedes the process that folded it before. Records the layout in a store that has
     /// none recorded.
@@ -333,11 +341,19 @@ impl Folder {
         Retention::new(place, Arc::clone(&self.schema), pace)
     }
 
-    /// Accepts a message of the stream. Messages must be offered in the stream's order.
-    pub fn offer(&mut self, owner: OwnerId, bytes: Vec<u8>) {
+    /// Accepts a message of the stream. Messages must be offered in the stream's order. Returns whether a process waits
+    /// for the result of folding it: for the ledger's answer, or for a stored entity that begins or ends.
+    pub fn offer(&mut self, owner: OwnerId, bytes: Vec<u8>) -> bool {
         match Batch::read(&bytes) {
-            Err(source) => self.alarms.push(Alarm::Malformed { owner, source }),
-            Ok(batch) => self.offer_read(owner, batch, bytes),
+            Err(source) => {
+                self.alarms.push(Alarm::Malformed { owner, source });
+                false
+            }
+            Ok(batch) => {
+                let is_awaited = batch.events.iter().any(is_awaited);
+                self.offer_read(owner, batch, bytes);
+                is_awaited
+            }
         }
     }
 

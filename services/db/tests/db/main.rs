@@ -10,6 +10,7 @@ mod agreement;
 mod alarms;
 mod amounts;
 mod archiving;
+mod awaited;
 mod bans;
 mod clocks;
 mod database;

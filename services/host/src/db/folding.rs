@@ -16,7 +16,7 @@ use annals_wire::{
 use futures::FutureExt;
 use tokio::{
     sync::{mpsc, watch},
-    time::{Instant, MissedTickBehavior},
+    time::{Instant, MissedTickBehavior, timeout_at},
 };
 
 use super::{
@@ -39,6 +39,10 @@ use crate::{
 
 /// Bytes of batches that are read before they are folded: the size of one transaction.
 const READ_AHEAD: usize = 3 << 20;
+
+/// How long batches are gathered into one transaction, unless a process waits for its result. A transaction costs a sync
+/// to disk and some fifty small writes, whatever it contains.
+const GATHERED_FOR: Duration = Duration::from_millis(20);
 
 /// Interval of the checks for holes and of archiving.
 const UPKEEP: Duration = Duration::from_millis(500);
@@ -115,14 +119,7 @@ pub(super) async fn fold_shard(
     loop {
         tokio::select! {
             entry = fold.reader.next() => {
-                fold.take(&entry);
-                // Batches that have arrived already go into the same transaction.
-                while fold.folder.pending_bytes() < READ_AHEAD {
-                    match fold.reader.next().now_or_never() {
-                        Some(entry) => fold.take(&entry),
-                        None => break,
-                    }
-                }
+                fold.gather(&entry).await;
                 fold.commit_all().await?;
             }
             Some(change) = next_change(&mut changes) => fold.change(change).await?,
@@ -284,6 +281,23 @@ impl Fold {
         Ok(Some(Asked { round, end, restarts }))
     }
 
+    /// Takes a batch and those that go into the same transaction: what has arrived already, and, unless a process waits
+    /// for the result, what arrives within [`GATHERED_FOR`].
+    async fn gather(&mut self, first: &Entry) {
+        let until = Instant::now() + GATHERED_FOR;
+        let mut is_awaited = self.take(first);
+        while self.folder.pending_bytes() < READ_AHEAD {
+            let next = self.reader.next();
+            let entry = if is_awaited {
+                next.now_or_never()
+            } else {
+                timeout_at(until, next).await.ok()
+            };
+            let Some(entry) = entry else { return };
+            is_awaited |= self.take(&entry);
+        }
+    }
+
     /// Folds everything that was taken.
     async fn commit_all(&mut self) -> Result<(), DbError> {
         while self.folder.has_work() {
@@ -325,9 +339,9 @@ impl Fold {
         self.figures.owners.store(owners, Ordering::Relaxed);
     }
 
-    fn take(&mut self, entry: &Entry) {
+    fn take(&mut self, entry: &Entry) -> bool {
         self.traced.arrive(entry);
-        self.folder.offer(entry.owner, entry.bytes.to_vec());
+        self.folder.offer(entry.owner, entry.bytes.to_vec())
     }
 
     /// Rule F6, and the operator's messages.
