@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use annals_base::{BannedAccount, BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession, OperatorOrder};
 use annals_def::Schema;
@@ -21,7 +22,7 @@ use annals_wire::{
 use async_nats::Subject;
 use futures::StreamExt;
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use inquiries::Inquiries;
 use traced_calls::TracedCalls;
@@ -246,17 +247,28 @@ impl Service {
         }
     }
 
-    /// Tells the clients of an owner which process is about to hold it.
-    fn announce(&self, (owner, epoch): (OwnerId, Epoch), address: &str) {
+    /// Tells the clients of an owner which process is about to hold it, one after the other over this time.
+    fn announce(&self, (owner, epoch): (OwnerId, Epoch), address: &str, spread: Duration) {
         let Some(located) = process::located(owner, epoch, address) else {
             return;
         };
         let mut body = Vec::new();
         ToClient::Moving(located).write(&mut body);
-        for (connection, _) in self.owners.iter().filter(|(_, held)| **held == owner) {
-            let (connection, body) = (*connection, body.clone());
-            self.edge.apply(EdgeCommand::Frame { connection, body });
-        }
+        let of_it = self.owners.iter().filter(|(_, held)| **held == owner);
+        let frames: Vec<EdgeCommand> = of_it
+            .map(|(connection, _)| EdgeCommand::Frame {
+                connection: *connection,
+                body: body.clone(),
+            })
+            .collect();
+        let step = spread / u32::try_from(frames.len()).unwrap_or(u32::MAX).max(1);
+        let (edge, began) = (self.edge.clone(), Instant::now());
+        tokio::spawn(async move {
+            for (frame, nth) in frames.into_iter().zip(0u32..) {
+                tokio::time::sleep_until(began + step * nth).await;
+                edge.apply(frame);
+            }
+        });
     }
 
     fn tell_owner(&mut self, connection: ConnectionId, input: BaseInput) {
@@ -276,7 +288,7 @@ impl Service {
 
     async fn hear(&mut self, notice: Notice) {
         match notice {
-            Notice::Moving(owner, epoch, address) => self.announce((owner, epoch), &address),
+            Notice::Moving(owner, epoch, address, spread) => self.announce((owner, epoch), &address, spread),
             Notice::Held(owner) => self.greet_early(owner),
             Notice::Ended(owner) => {
                 self.greet_early(owner);

@@ -99,8 +99,9 @@ pub struct Terms {
 pub enum Notice {
     /// Outputs of its core that are not for another owner, in order.
     Outputs(OwnerId, Vec<Output>),
-    /// Another process, with this client address, is about to hold the owner, which is held in this epoch.
-    Moving(OwnerId, Epoch, String),
+    /// Another process, with this client address, is about to hold the owner, which is held in this epoch. The clients
+    /// are told over this time.
+    Moving(OwnerId, Epoch, String, Duration),
     /// It holds the owner, and clients can play.
     Held(OwnerId),
     /// It no longer holds or follows the owner.

@@ -23,6 +23,13 @@ const HAND_OVER_WITHIN: Duration = Duration::from_secs(10);
 /// Time for clients to connect to the next holder, while this one still serves them.
 const CLIENTS_WITHIN: Duration = Duration::from_millis(300);
 
+/// Clients that are told per second where to connect. All at once would occupy the processors with handshakes, and so
+/// interrupt those that still play.
+const TOLD_PER_SECOND: f64 = 150.0;
+
+/// Maximum time over which clients are told: a client gives up a connection that leads to nothing after 5 s.
+const TOLD_WITHIN: Duration = Duration::from_secs(3);
+
 /// Time without an answer of a director after which the rest is released without a follower. Another director leads
 /// within this time, if there is one.
 const DIRECTOR_WITHIN: Duration = Duration::from_secs(2);
@@ -102,9 +109,10 @@ where
                         if due.contains_key(&owner) || self.released.contains(&owner) {
                             continue;
                         }
-                        let wait = if order.address.is_empty() { Duration::ZERO } else { CLIENTS_WITHIN };
+                        let spread = self.time_to_tell();
+                        let wait = if order.address.is_empty() { Duration::ZERO } else { spread + CLIENTS_WITHIN };
                         due.insert(owner, Instant::now() + wait);
-                        self.announce_move(owner, order.address).await;
+                        self.announce_move(owner, order.address, spread).await;
                     }
                 }
                 Some(_) = summons.next() => beat.reset_immediately(),
@@ -124,11 +132,17 @@ where
         }
     }
 
-    /// Has the clients of an owner told where its next holder is.
-    async fn announce_move(&self, owner: OwnerId, address: String) {
+    /// Time over which the clients of this process are told where to connect.
+    fn time_to_tell(&self) -> Duration {
+        let clients = self.process.metrics.clients.get().max(0);
+        Duration::from_secs_f64(clients as f64 / TOLD_PER_SECOND).min(TOLD_WITHIN)
+    }
+
+    /// Has the clients of an owner told over this time where its next holder is.
+    async fn announce_move(&self, owner: OwnerId, address: String, spread: Duration) {
         let epoch = self.held.get(&owner).map_or(Epoch(0), |held| held.epoch);
         // If the service has ended, there are no clients.
-        let _ = self.notices.send(Notice::Moving(owner, epoch, address)).await;
+        let _ = self.notices.send(Notice::Moving(owner, epoch, address, spread)).await;
     }
 
     /// Has an owner released. Returns whether its holder will do so, or has ended.
@@ -200,7 +214,7 @@ where
                         if told.insert(owner) {
                             // Owners without clients wait as long: none is without the others for longer than necessary.
                             due.insert(owner, Instant::now() + CLIENTS_WITHIN);
-                            self.announce_move(owner, order.address).await;
+                            self.announce_move(owner, order.address, Duration::ZERO).await;
                         }
                     }
                 }
