@@ -258,7 +258,8 @@ pub struct Folder {
     alarms: Vec<Alarm>,
 }
 
-/// Whether a process waits for the transaction that folds this event.
+/// Whether a process may wait for the transaction that folds this event. It depends on the event alone, so that it is
+/// known before the batches in front of it are folded: entities that are not stored count too.
 fn is_awaited(event: &Event) -> bool {
     matches!(
         event.body,
@@ -341,8 +342,8 @@ impl Folder {
         Retention::new(place, Arc::clone(&self.schema), pace)
     }
 
-    /// Accepts a message of the stream. Messages must be offered in the stream's order. Returns whether a process waits
-    /// for the result of folding it: for the ledger's answer, or for a stored entity that begins or ends.
+    /// Accepts a message of the stream. Messages must be offered in the stream's order. Returns whether a process may
+    /// wait for the result of folding it: for the ledger's answer, or for an entity that begins, is stored, or ends.
     pub fn offer(&mut self, owner: OwnerId, bytes: Vec<u8>) -> bool {
         match Batch::read(&bytes) {
             Err(source) => {

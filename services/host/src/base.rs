@@ -33,6 +33,7 @@ use crate::{
     health::Health,
     holder::Notice,
     holder_set::{HolderSet, Holders, NotTold, Trade},
+    move_pace::moments,
     nats::Subscription,
     outbound::{Outbound, OutboundError},
     process::{self, JoinError, Process, Settings},
@@ -261,11 +262,11 @@ impl Service {
                 body: body.clone(),
             })
             .collect();
-        let step = spread / u32::try_from(frames.len()).unwrap_or(u32::MAX).max(1);
-        let (edge, began) = (self.edge.clone(), Instant::now());
+        let edge = self.edge.clone();
         tokio::spawn(async move {
-            for (frame, nth) in frames.into_iter().zip(0u32..) {
-                tokio::time::sleep_until(began + step * nth).await;
+            let began = Instant::now();
+            for (due, frame) in moments(frames.len(), spread).zip(frames) {
+                tokio::time::sleep_until(began + due).await;
                 edge.apply(frame);
             }
         });

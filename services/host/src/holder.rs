@@ -30,7 +30,7 @@ use annals_wire::{
     control::{self, Inspected},
     load::Load,
 };
-use burst::{BURST, handle_burst};
+use burst::handle_burst;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::try_join_all};
 use sending::send_outputs;
@@ -346,15 +346,20 @@ fn take_inputs<R: Role>(
     first: Input<R::Input>,
     commands: &mut mpsc::Receiver<Command<R::Input>>,
 ) -> Option<Command<R::Input>> {
-    held.handle(first);
-    for _ in 1..BURST {
-        match commands.try_recv() {
-            Ok(Command::Core(input)) => held.handle(input),
-            Ok(other) => return Some(other),
-            Err(_) => break,
+    let mut after = None;
+    let arrived = || match commands.try_recv() {
+        Ok(Command::Core(input)) => Some(input),
+        Ok(other) => {
+            after = Some(other);
+            None
         }
-    }
-    None
+        Err(_) => None,
+    };
+    handle_burst(first, arrived, |input| {
+        held.handle(input);
+        1
+    });
+    after
 }
 
 /// Reports the stage and the load.
@@ -559,21 +564,22 @@ fn hear<R: Role>(
     let held = driver.core_mut();
     let arrived = || messages.next().now_or_never().flatten();
     handle_burst(first, arrived, |message| {
-        match Packet::decode(&message.payload, definitions) {
+        let handled = match Packet::decode(&message.payload, definitions) {
             Ok(packet) => {
-                let size = 1 + packet.messages.len();
+                let messages = packet.messages.len();
                 take(held, packet, message.headers.as_ref());
-                size
+                messages
             }
             Err(error @ EnvelopeError::OtherDefinitions) => {
                 tracing::debug!(subject = %message.subject, %error, "dropped a message");
-                1
+                0
             }
             Err(error) => {
                 tracing::warn!(subject = %message.subject, %error, "dropped a malformed message");
-                1
+                0
             }
-        }
+        };
+        1 + handled
     });
 }
 

@@ -24,6 +24,7 @@ pub mod log;
 pub mod log_source;
 pub mod login;
 pub mod monitoring;
+mod move_pace;
 pub mod nats;
 pub mod outbound;
 mod overviews;

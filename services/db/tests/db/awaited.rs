@@ -1,7 +1,7 @@
 //! Which batches a process waits for: those are folded at once, and the others may be gathered for a while.
 
 use annals_db::ledger::Outbox;
-use annals_event::ledger::Order;
+use annals_event::{Body, ledger::Order};
 use annals_ids::{DatabaseId, NoticeNumber, OwnerId};
 use annals_store::MemoryStore;
 
@@ -51,6 +51,17 @@ fn what_the_ledger_answers_is_awaited_and_the_rest_is_not() {
     life.live(2, base);
     let (is_awaited, _) = fold_one(&mut life, base);
     assert!(is_awaited, "a stored entity that begins");
+    life.turn();
+    let (entity, _) = life.lives[&2];
+    let database = DatabaseId(2);
+    for (what, body) in [
+        ("an entity that is stored", Body::Stored { database }),
+        ("an entity that ends", Body::Destroyed),
+    ] {
+        life.realm.scribe(base).record(entity, false, body);
+        let (is_awaited, _) = fold_one(&mut life, base);
+        assert!(is_awaited, "{what}");
+    }
     life.turn();
     let ledger = life.ledger;
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Handling of what has arrived, before outputs are sent: what leaves together shares packets.
 
-/// Size of a burst: a holder that has more to handle sends outputs in between.
-pub(super) const BURST: usize = 64;
+/// Size of a burst, in messages and inputs: a holder that has more to handle sends outputs in between.
+const BURST: usize = 64;
 
 /// Handles `first` and what has arrived after it, until the sizes that `handle` returns reach [`BURST`]. `arrived` takes
 /// an item only when it will be handled, so that the rest stays in its queue.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::{DRAIN_WITHIN, HolderSet, Notifications};
 use crate::following::{Followed, Following};
 use crate::holder::{Command, Notice, Stage};
+use crate::move_pace::time_to_tell;
 use crate::nats::Subscription;
 use crate::process::Presence;
 
@@ -22,13 +23,6 @@ const HAND_OVER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Time for clients to connect to the next holder, while this one still serves them.
 const CLIENTS_WITHIN: Duration = Duration::from_millis(300);
-
-/// Clients that are told per second where to connect. All at once would occupy the processors with handshakes, and so
-/// interrupt those that still play.
-const TOLD_PER_SECOND: f64 = 150.0;
-
-/// Maximum time over which clients are told: a client gives up a connection that leads to nothing after 5 s.
-const TOLD_WITHIN: Duration = Duration::from_secs(3);
 
 /// Time without an answer of a director after which the rest is released without a follower. Another director leads
 /// within this time, if there is one.
@@ -109,7 +103,8 @@ where
                         if due.contains_key(&owner) || self.released.contains(&owner) {
                             continue;
                         }
-                        let spread = self.time_to_tell();
+                        let clients = u64::try_from(self.process.metrics.clients.get()).unwrap_or(0);
+                        let spread = time_to_tell(clients);
                         let wait = if order.address.is_empty() { Duration::ZERO } else { spread + CLIENTS_WITHIN };
                         due.insert(owner, Instant::now() + wait);
                         self.announce_move(owner, order.address, spread).await;
@@ -130,12 +125,6 @@ where
                 }
             }
         }
-    }
-
-    /// Time over which the clients of this process are told where to connect.
-    fn time_to_tell(&self) -> Duration {
-        let clients = self.process.metrics.clients.get().max(0);
-        Duration::from_secs_f64(clients as f64 / TOLD_PER_SECOND).min(TOLD_WITHIN)
     }
 
     /// Has the clients of an owner told over this time where its next holder is.
