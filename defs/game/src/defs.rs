@@ -5,8 +5,8 @@
 use annals_def::typed::{Dict, Typed, Vector3};
 use annals_def::{Mismatch, Replaced, Schema, Value, typed};
 use annals_event::ledger::{Booking, Order};
-use annals_event::{Outcome, Place};
-use annals_ids::{Address, ControllerId, MemberId, Part, SpaceId, TimerId};
+use annals_event::{GlobalScope, Outcome, Place};
+use annals_ids::{Address, ControllerId, MemberId, Part, SpaceId, TimerId, TypeId};
 use annals_node::inquiry::{Learned, NotLearned};
 use annals_node::typed as node;
 use annals_node::typed::{ArrayEdit, Editable, Occasion, OtherSchema, Spot};
@@ -840,6 +840,11 @@ pub trait Game:
     fn client_moves(&self, _context: &mut Context<'_>, _to: Place) -> bool {
         true
     }
+
+    /// Whether `global_changed` is called for parts of this type: let few entities follow.
+    fn follows_global_data(&self, _entity_type: TypeId) -> bool {
+        false
+    }
 }
 
 /// The game as services run it.
@@ -887,6 +892,10 @@ impl<G: Game> Behaviour for Dispatcher<G> {
 
     fn client_moves(&self, context: &mut Context<'_>, to: Place) -> bool {
         self.game.client_moves(context, to)
+    }
+
+    fn follows_global_data(&self, entity_type: TypeId) -> bool {
+        self.game.follows_global_data(entity_type)
     }
 
     fn call(
@@ -1011,6 +1020,11 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         self.tell(context, Occasion::CellLost);
     }
 
+    fn global_changed(&self, context: &mut Context<'_>, scope: GlobalScope, key: &str) {
+        let occasion = Occasion::GlobalChanged { scope, key };
+        self.tell(context, occasion);
+    }
+
     fn app_ready(&self, context: &mut Context<'_>, is_bootstrap: bool) {
         let occasion = Occasion::AppReady { is_bootstrap };
         self.tell(context, occasion);
@@ -1051,7 +1065,7 @@ pub mod account {
     use annals_def::Value;
     use annals_def::typed::Typed;
     use annals_event::ledger::{Booking, Order};
-    use annals_event::{Audience, Outcome};
+    use annals_event::{Audience, GlobalScope, Outcome};
     use annals_ids::{Address, Mailbox, MemberId, Part, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
@@ -1170,6 +1184,16 @@ pub mod account {
 
         /// A timer fired.
         fn timer(&self, _own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
             Ok(())
         }
 
@@ -1292,6 +1316,7 @@ pub mod account {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -1493,7 +1518,7 @@ pub mod avatar {
     use annals_def::typed::Typed;
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
-    use annals_event::{Audience, CallError, Outcome, Place};
+    use annals_event::{Audience, CallError, GlobalScope, Outcome, Place};
     use annals_ids::{
         Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
     };
@@ -1688,6 +1713,16 @@ pub mod avatar {
 
         /// A timer fired.
         fn timer(&self, _own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
             Ok(())
         }
 
@@ -1916,6 +1951,7 @@ pub mod avatar {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -2598,6 +2634,16 @@ pub mod avatar {
             Ok(())
         }
 
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The part is ready to serve, after the realm's start as after a take-over.
         fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
             Ok(())
@@ -2801,6 +2847,7 @@ pub mod avatar {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -3197,7 +3244,7 @@ pub mod monster {
     use annals_def::typed::{Typed, UdoRef};
     use annals_def::{Replaced, Step, Value, typed};
     use annals_event::ledger::{Booking, Order};
-    use annals_event::{Audience, CallError, Outcome, Place};
+    use annals_event::{Audience, CallError, GlobalScope, Outcome, Place};
     use annals_ids::{
         Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
     };
@@ -3284,6 +3331,16 @@ pub mod monster {
 
         /// A timer fired.
         fn timer(&self, _own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
             Ok(())
         }
 
@@ -3380,6 +3437,7 @@ pub mod monster {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -3695,6 +3753,16 @@ pub mod monster {
             Ok(())
         }
 
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The part is ready to serve, after the realm's start as after a take-over.
         fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
             Ok(())
@@ -3836,6 +3904,7 @@ pub mod monster {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -4089,7 +4158,7 @@ pub mod chest {
     use annals_def::typed::{Bytes, Typed};
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
-    use annals_event::{Outcome, Place};
+    use annals_event::{GlobalScope, Outcome, Place};
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
@@ -4145,6 +4214,16 @@ pub mod chest {
 
         /// A timer fired.
         fn timer(&self, _own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
             Ok(())
         }
 
@@ -4241,6 +4320,7 @@ pub mod chest {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -4410,6 +4490,16 @@ pub mod chest {
             Ok(())
         }
 
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The part is ready to serve, after the realm's start as after a take-over.
         fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
             Ok(())
@@ -4498,6 +4588,7 @@ pub mod chest {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -4608,7 +4699,7 @@ pub mod space {
     use annals_def::typed::{Bytes, Typed};
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
-    use annals_event::{Outcome, Place};
+    use annals_event::{GlobalScope, Outcome, Place};
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
@@ -4674,6 +4765,16 @@ pub mod space {
 
         /// A timer fired.
         fn timer(&self, _own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
             Ok(())
         }
 
@@ -4778,6 +4879,7 @@ pub mod space {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -4966,6 +5068,16 @@ pub mod space {
             Ok(())
         }
 
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The part is ready to serve, after the realm's start as after a take-over.
         fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
             Ok(())
@@ -5054,6 +5166,7 @@ pub mod space {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -5162,7 +5275,7 @@ pub mod spawn_point {
     use annals_def::Value;
     use annals_def::typed::Typed;
     use annals_event::ledger::{Booking, Order};
-    use annals_event::{Outcome, Place};
+    use annals_event::{GlobalScope, Outcome, Place};
     use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
@@ -5216,6 +5329,16 @@ pub mod spawn_point {
 
         /// A timer fired.
         fn timer(&self, _own: &mut Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+            Ok(())
+        }
+
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Base<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
             Ok(())
         }
 
@@ -5312,6 +5435,7 @@ pub mod spawn_point {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
@@ -5477,6 +5601,16 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// Global data or a registration changed, and the game follows it for this type.
+        fn global_changed(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _scope: GlobalScope,
+            _key: &str,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// The part is ready to serve, after the realm's start as after a take-over.
         fn app_ready(&self, _own: &mut Cell<'_, '_>, _is_bootstrap: bool) -> Result<(), Denied> {
             Ok(())
@@ -5562,6 +5696,7 @@ pub mod spawn_point {
                 outcome,
             } => game.replied(own, then, note, outcome),
             Occasion::Timer { timer, tag } => game.timer(own, timer, tag),
+            Occasion::GlobalChanged { scope, key } => game.global_changed(own, scope, key),
             Occasion::AppReady { is_bootstrap } => game.app_ready(own, is_bootstrap),
             Occasion::AppShuttingDown => game.app_shutting_down(own),
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),

@@ -20,13 +20,14 @@ use std::sync::Arc;
 
 use annals_def::Schema;
 use annals_event::Place;
-use annals_ids::{Direction, EntityId, Position, SpaceId};
+use annals_ids::{Direction, EntityId, Position, SpaceId, TypeId};
 use annals_node::{Behaviour, Bootstrap, Caller, Context, typed::OtherSchema};
 
 use defs::{Dispatcher, Game};
 
 pub use account::CHOICE_MS;
 pub use puppet::{BODY_EVERY, CALLS_PER_BODY, EXTRA_MS, EXTRA_TURNS, Puppet, PuppetCounters, ROUND, TURN_MS};
+pub use space::{SPACE, WEATHER};
 pub use trade::{CARRIED, COIN, FIRST_COINS, FIRST_SWORDS, SWORD, TRADE_MS, WORN, wishes};
 
 /// The only space of the sample world.
@@ -48,6 +49,11 @@ impl Game for Sample {
             type_id: defs::space::TYPE,
             properties: Vec::new(),
         })
+    }
+
+    /// Spaces follow the weather.
+    fn follows_global_data(&self, entity_type: TypeId) -> bool {
+        entity_type == defs::space::TYPE
     }
 }
 

@@ -1,9 +1,13 @@
 //! Contents of a space: the entity that manages it, spawn points, chests.
 
-use annals_def::typed::Bytes;
-use annals_event::Place;
+use annals_def::{Value, typed::Bytes};
+use annals_event::{GlobalScope, Place};
 use annals_ids::{Mailbox, Part, Position, TimerId};
-use annals_node::{Caller, Context, Denied, typed::Failure};
+use annals_node::{
+    Caller, Context, Denied,
+    inquiry::{Learned, NotLearned},
+    typed::Failure,
+};
 
 use crate::{
     PLAZA, Sample, WORLD,
@@ -29,6 +33,16 @@ const SPAWN_MS: u64 = 500;
 /// Interval of weather changes, milliseconds.
 const WEATHER_EVERY_MS: u64 = 30_000;
 
+/// Key of the weather in the global data.
+pub const WEATHER: &str = "weather";
+
+/// Key under which the space is registered.
+pub const SPACE: &str = "space";
+
+/// Continuation number of the registration, and how long it may take, milliseconds.
+const REGISTERED: u32 = 1;
+const REGISTRATION_MS: u64 = 30_000;
+
 /// Number of kinds of weather.
 const WEATHERS: u8 = 4;
 
@@ -39,6 +53,8 @@ impl space::BaseBehaviour for Sample {
     /// The space's entity is placed at the origin.
     fn created(&self, own: &mut space::Base<'_, '_>) -> Result<(), Denied> {
         own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
+        own.context
+            .register_globally(SPACE, REGISTRATION_MS, (REGISTERED, Vec::new()))?;
         let place = Place {
             space: WORLD,
             ..Place::default()
@@ -50,9 +66,28 @@ impl space::BaseBehaviour for Sample {
         populate(own.context, MONSTERS_AT_FIRST)
     }
 
+    /// The weather is the same in the whole realm.
     fn timer(&self, own: &mut space::Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
         let weather = one_of(own.context, WEATHERS);
-        space::CellMailbox::of(own.context).set_weather(own.context, weather)
+        let weather = Value::UInt(weather.into());
+        own.context.set_global(GlobalScope::Realm, WEATHER, weather)
+    }
+
+    /// Another process may have been lost while it registered.
+    fn learned(
+        &self,
+        own: &mut space::Base<'_, '_>,
+        then: u32,
+        _note: &[u8],
+        outcome: &Result<Learned, NotLearned>,
+    ) -> Result<(), Denied> {
+        match outcome {
+            Err(NotLearned::Late | NotLearned::Refused(_)) if then == REGISTERED => {
+                own.context
+                    .register_globally(SPACE, REGISTRATION_MS, (REGISTERED, Vec::new()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn populate(&self, own: &mut space::Base<'_, '_>, _caller: &Caller, monsters: u16) -> Result<(), Failure> {
@@ -97,6 +132,14 @@ fn populate(context: &mut Context<'_>, monsters: u16) -> Result<(), Denied> {
 impl space::CellBehaviour for Sample {
     fn set_weather(&self, own: &mut space::Cell<'_, '_>, _caller: &Caller, weather: u8) -> Result<(), Failure> {
         Ok(own.set_weather(weather)?)
+    }
+
+    fn global_changed(&self, own: &mut space::Cell<'_, '_>, scope: GlobalScope, key: &str) -> Result<(), Denied> {
+        let weather = match own.context.global(scope, key) {
+            Some(Value::UInt(weather)) if (scope, key) == (GlobalScope::Realm, WEATHER) => u8::try_from(*weather),
+            _ => return Ok(()),
+        };
+        weather.map_or(Ok(()), |weather| own.set_weather(weather))
     }
 }
 

@@ -19,12 +19,16 @@ pub use v1 as latest;
 pub use v1::{
     adoption::Adoption,
     batch::{Batch, Consumed, FrozenBatch, Gathering, HEADER_BYTES, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},
-    call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place, RequestedBase},
+    call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place, Registration, RequestedBase},
     controller::{
         CONTROLLERS, Class, Controller, ControllerEvent, Controllers, Ending, Facing, Gait, Height, PATH_LIMIT, Rounds,
         Seat, TRAP_LIMIT, Task,
     },
     event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
+    global_data::{
+        GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope, GlobalVersion,
+        GlobalVersions,
+    },
     image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, Sent},
     ledger,
     movement_control::{Driver, MovementControl},

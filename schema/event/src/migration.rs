@@ -14,8 +14,9 @@ use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
 use crate::{
     latest::{
         batch::Header,
-        call::{Call, CallError, CellCreation, Outcome, RequestedBase},
+        call::{Call, CallError, CellCreation, Outcome, Registration, RequestedBase},
         event::Subject,
+        global_data::GlobalEntry,
         image::{BaseImage, Image, Links, PartImage, Sent},
     },
     state::{Impossible, OwnerState},
@@ -76,6 +77,9 @@ impl Migration {
         let links = self.links(&state.links, (None, None));
         let links = links.map_err(|error| failed(Subject::Owner, error))?;
         (state.entities, state.departing, state.estates, state.links) = (entities, departing, estates, links);
+        for data in state.globals.values_mut() {
+            *data = data.converted(|value| self.plan.convert_untyped(value));
+        }
         state.schema = self.to;
         Ok(())
     }
@@ -175,11 +179,23 @@ impl Migration {
                 entity: *entity,
                 image: Box::new(self.image(image)?),
             },
+            Call::Register { by, of, key, type_id } => Call::Register {
+                by: *by,
+                of: *of,
+                key: key.clone(),
+                type_id: self.plan.convert_given(*type_id, Part::Base, &BTreeMap::new())?.0,
+            },
+            Call::Registered { by, of, outcome } => Call::Registered {
+                by: *by,
+                of: *of,
+                outcome: self.registration(outcome),
+            },
             Call::Exposed { .. }
             | Call::DestroyCell
             | Call::Locate
             | Call::OpenSpace(_)
             | Call::Placed(_)
+            | Call::Deregister { .. }
             | Call::Witness(_)
             | Call::Arrived { .. }
             | Call::Refused { .. }
@@ -223,6 +239,20 @@ impl Migration {
         converted.ok_or_else(|| {
             CallError::Internal("the reply was written under definitions that the realm has dropped".to_owned())
         })
+    }
+
+    fn registration(&self, outcome: &Registration) -> Registration {
+        match outcome {
+            Registration::Done(entry) => Registration::Done(GlobalEntry {
+                value: entry.value.as_ref().map(|value| self.plan.convert_untyped(value)),
+                ..entry.clone()
+            }),
+            Registration::Taken(by) => match self.plan.convert_untyped(&Value::Mailbox(Some(*by))) {
+                Value::Mailbox(Some(by)) => Registration::Taken(by),
+                _ => Registration::Refused("it is registered by an entity whose type was removed".to_owned()),
+            },
+            Registration::Refused(why) => Registration::Refused(why.clone()),
+        }
     }
 
     fn requested(&self, wanted: &RequestedBase) -> Result<RequestedBase, MigrationError> {

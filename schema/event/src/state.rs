@@ -20,7 +20,8 @@ use crate::{
     latest::{
         batch::{Batch, Consumed, Tail},
         event::{Body, Event, Subject},
-        image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, take_generation},
+        global_data::{GlobalData, GlobalScope},
+        image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, take_generation_or_none},
         space_data::SpaceData,
     },
 };
@@ -86,6 +87,8 @@ pub struct OwnerState {
     pub ended: BTreeSet<u64>,
     /// The space data held here.
     pub spaces: BTreeMap<SpaceId, SpaceData>,
+    /// The global data held here, of each scope in which anything was ever written.
+    pub globals: BTreeMap<GlobalScope, GlobalData>,
     /// The first entity of the realm, if it was created here. Remembered after that entity is destroyed.
     pub bootstrap: Option<EntityId>,
     /// Progress of ledger delivery, if this is the ledger's owner.
@@ -111,6 +114,7 @@ impl OwnerState {
             databases: BTreeMap::new(),
             ended: BTreeSet::new(),
             spaces: BTreeMap::new(),
+            globals: BTreeMap::new(),
             bootstrap: None,
             ledger: LedgerTail::default(),
         }
@@ -253,8 +257,16 @@ impl OwnerState {
         put_number(out, self.bootstrap.map_or(0, |entity| entity.0));
         put_number(out, self.ledger.notice.0);
         put_number(out, self.ledger.entry.0);
-        if self.links.generation > 0 {
+        // States written before there were generations, or global data, end earlier.
+        if self.links.generation > 0 || !self.globals.is_empty() {
             put_number(out, self.links.generation);
+        }
+        if !self.globals.is_empty() {
+            put_number(out, self.globals.len() as u64);
+            for (scope, data) in &self.globals {
+                out.push(scope.number());
+                data.write(out);
+            }
         }
     }
 
@@ -293,7 +305,14 @@ impl OwnerState {
             entry: EntryNumber(reader.ordinal("entry number")?),
         };
         if reader.remaining() > 0 {
-            state.links.generation = take_generation(reader)?;
+            let wrong = reader.malformed("end of owner state");
+            state.links.generation = take_generation_or_none(reader)?;
+            if reader.remaining() > 0 {
+                state.globals = reader.map(2, "global data", GlobalScope::read, GlobalData::read)?;
+            }
+            if state.links.generation == 0 && state.globals.is_empty() {
+                return Err(wrong);
+            }
         }
         reader.finish("end of owner state")?;
         Ok(state)
@@ -331,6 +350,13 @@ impl OwnerState {
         match body {
             Body::SpaceData { space, entry } => {
                 self.spaces.entry(*space).or_default().take(entry.clone());
+                Ok(())
+            }
+            Body::GlobalData { scope, .. } if !scope.includes(self.kind) => {
+                Err("owners of this kind have no such data")
+            }
+            Body::GlobalData { scope, entry } => {
+                self.globals.entry(*scope).or_default().take(entry.clone());
                 Ok(())
             }
             Body::Refused { .. } => Ok(()),

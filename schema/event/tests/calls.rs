@@ -2,8 +2,11 @@
 //! so that logs of a later release can be read by those that know it, and are refused by those that do not.
 
 use annals_def::Value;
-use annals_event::{Audience, Body, Call, Cause, Event, Reader, RequestedBase, Subject, ledger::Order};
-use annals_ids::{CallNumber, EntityId, HistoryNumber, MemberId, Part, TypeId};
+use annals_event::{
+    Audience, Body, Call, Cause, Event, GlobalEntry, GlobalVersion, Reader, Registration, RequestedBase, Subject,
+    ledger::Order,
+};
+use annals_ids::{CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, TypeId};
 
 fn bytes(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -16,6 +19,18 @@ fn read_call(bytes: &[u8]) -> Option<Call> {
     let call = Call::read(&mut reader).ok()?;
     reader.finish("end of call").ok()?;
     Some(call)
+}
+
+/// Checks that each call has these bytes, and is not read from fewer.
+fn check(cases: impl IntoIterator<Item = (Call, Vec<u8>)>) {
+    for (call, expected) in cases {
+        let written = bytes(|out| call.write(out));
+        assert_eq!(written, expected, "{call:?}");
+        assert_eq!(read_call(&written), Some(call.clone()));
+        for end in 0..written.len() {
+            assert_eq!(read_call(&written[..end]), None, "{call:?} cut at {end}");
+        }
+    }
 }
 
 #[test]
@@ -48,15 +63,8 @@ fn calls_between_owners_have_these_bytes() {
             [&[18, 4, 1][..], &value].concat(),
         ),
     ];
-    for (call, expected) in cases {
-        let written = bytes(|out| call.write(out));
-        assert_eq!(written, expected, "{call:?}");
-        assert_eq!(read_call(&written), Some(call.clone()));
-        for end in 0..written.len() {
-            assert_eq!(read_call(&written[..end]), None, "{call:?} cut at {end}");
-        }
-    }
-    assert_eq!(read_call(&[19, 0, 0]), None, "a kind that is not known is refused");
+    check(cases);
+    assert_eq!(read_call(&[22, 0, 0]), None, "a kind that is not known is refused");
     assert_eq!(read_call(&text(b"\xff\xfe")), None, "a reason is text");
 }
 
@@ -93,4 +101,56 @@ fn an_audience_of_one_names_its_entity() {
         assert_eq!(Event::read(&written).as_ref(), Ok(&event));
     }
     assert!(Event::read(&[5, 2, 6, 0, 8, 0, 4, 0]).is_err());
+}
+
+#[test]
+fn registrations_have_these_bytes() {
+    let by_key = |kind: u8, rest: &[u8]| [&[kind, 9, 5][..], rest].concat();
+    let registered = |outcome| Call::Registered {
+        by: EntityId(9),
+        of: CallNumber(5),
+        outcome,
+    };
+    let mailbox = Mailbox {
+        entity: EntityId(9),
+        home: OwnerId(3),
+        type_id: TypeId(2),
+        part: Part::Base,
+    };
+    let entry = GlobalEntry {
+        key: "nest".to_owned(),
+        version: GlobalVersion {
+            stamp: 4,
+            by: OwnerId(3),
+        },
+        value: Some(Value::Mailbox(Some(mailbox))),
+    };
+    let entry_bytes = b"\x04nest\x04\x03\x01\x0b\x00\x09\x03\x02";
+    check([
+        (
+            Call::Register {
+                by: EntityId(9),
+                of: CallNumber(5),
+                key: "nest".to_owned(),
+                type_id: TypeId(2),
+            },
+            by_key(19, b"\x04nest\x02"),
+        ),
+        (
+            registered(Registration::Done(entry)),
+            by_key(20, &[&[0][..], entry_bytes].concat()),
+        ),
+        (registered(Registration::Taken(mailbox)), by_key(20, &[1, 0, 9, 3, 2])),
+        (
+            registered(Registration::Refused("no".to_owned())),
+            by_key(20, b"\x02\x02no"),
+        ),
+        (
+            Call::Deregister {
+                entity: EntityId(9),
+                key: "nest".to_owned(),
+            },
+            b"\x15\x09\x04nest".to_vec(),
+        ),
+    ]);
 }

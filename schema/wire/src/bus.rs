@@ -3,8 +3,10 @@
 
 mod codec;
 
-use annals_event::{Call, Event, Link, Place, SpaceEntry, SpaceVersions, Trace};
-use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, SessionId, SpaceId, TypeId};
+use annals_event::{
+    Call, Event, GlobalEntry, GlobalScope, GlobalVersions, Link, Place, SpaceEntry, SpaceVersions, Trace,
+};
+use annals_ids::{CallNumber, EntityId, Epoch, Hash, HistoryNumber, MemberId, OwnerId, SessionId, SpaceId, TypeId};
 
 use annals_def::Value;
 
@@ -71,6 +73,8 @@ pub enum Message {
     Ghost(GhostMessage),
     /// Between cells: keeps copies of a space's data equal (S2).
     Space(SpaceId, SpaceMessage),
+    /// Keeps copies of global data equal (R2).
+    Global(GlobalScope, GlobalMessage),
     /// Between a witness and the proxy of its client (V3).
     View(ViewMessage),
 }
@@ -148,6 +152,26 @@ pub enum SpaceMessage {
     },
     /// Entries that the receiver lacks, as far as is known; values of at most [`SPACE_MESSAGE_BYTES`].
     Entries(Vec<SpaceEntry>),
+}
+
+/// Maximum size of the entries in one [`GlobalMessage::Entries`] (bytes); larger sets are split.
+pub const GLOBAL_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Messages that keep copies of global data equal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GlobalMessage {
+    /// The [digest](annals_event::GlobalData::digest) of what the sender holds, once a second to one other owner in turn.
+    /// A receiver with another one answers with its versions.
+    Digest(Hash),
+    /// The versions that the sender has. A receiver with newer entries sends them.
+    Versions {
+        /// The versions.
+        have: GlobalVersions,
+        /// Whether it answers such a message; an answer is not answered.
+        is_answer: bool,
+    },
+    /// Entries that the receiver lacks, as far as is known; at most [`GLOBAL_MESSAGE_BYTES`].
+    Entries(Vec<GlobalEntry>),
 }
 
 /// The place of a real entity.

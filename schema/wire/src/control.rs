@@ -349,6 +349,12 @@ pub struct WireMap {
     /// How the areas were divided. For the director alone: stored, but not sent to other processes.
     #[prost(message, repeated, tag = "4")]
     pub trees: Vec<WireTree>,
+    /// All base owners, ascending.
+    #[prost(uint32, repeated, tag = "5")]
+    pub bases: Vec<u32>,
+    /// All cell owners, ascending.
+    #[prost(uint32, repeated, tag = "6")]
+    pub cells: Vec<u32>,
 }
 
 /// The tree that divides a space: each cut divides an area into two.
@@ -663,6 +669,8 @@ impl From<&SpaceMap> for WireMap {
             spaces: spaces.collect(),
             bootstrap: map.bootstrap.map_or(0, |owner| owner.0),
             trees: Vec::new(),
+            bases: map.bases.iter().map(|owner| owner.0).collect(),
+            cells: map.cells.iter().map(|owner| owner.0).collect(),
         }
     }
 }
@@ -676,6 +684,8 @@ impl TryFrom<&WireMap> for SpaceMap {
             version: wire.version,
             spaces: spaces.collect::<Result<_, _>>()?,
             bootstrap: Some(OwnerId(wire.bootstrap)).filter(|owner| owner.0 > 0),
+            bases: wire.bases.iter().copied().map(OwnerId).collect(),
+            cells: wire.cells.iter().copied().map(OwnerId).collect(),
         })
     }
 }

@@ -1,8 +1,8 @@
-//! The map: which cell owner is responsible for which area of each space, and on which base owner the realm begins. The
-//! director creates it, all others follow the newest version they have received; correctness does not require that all
-//! have the same one.
+//! The map: which owners there are, which cell owner is responsible for which area of each space, and on which base
+//! owner the realm begins. The director creates it, all others follow the newest version they have received; correctness
+//! does not require that all have the same one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{OwnerId, Position, SpaceId};
 
@@ -10,7 +10,7 @@ use annals_ids::{OwnerId, Position, SpaceId};
 /// that walks along the boundary is not handed over back and forth.
 pub const HANDOVER_DEPTH: f32 = 5.0;
 
-/// The map of all spaces.
+/// The map of all spaces and owners.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpaceMap {
     /// Incremented with each change; a lower version is out of date.
@@ -18,6 +18,10 @@ pub struct SpaceMap {
     pub spaces: BTreeMap<SpaceId, Space>,
     /// The base owner that creates the realm's first entity. Every version that names one names the same.
     pub bootstrap: Option<OwnerId>,
+    /// All base owners, with and without a holder. None is ever removed.
+    pub bases: BTreeSet<OwnerId>,
+    /// All cell owners, with and without a holder or an area. None is ever removed.
+    pub cells: BTreeSet<OwnerId>,
 }
 
 /// One space.

@@ -28,6 +28,8 @@ fn map() -> SpaceMap {
         version: 9,
         spaces: BTreeMap::from([(SpaceId(3), space)]),
         bootstrap: Some(OwnerId(2)),
+        bases: [OwnerId(2), OwnerId(3)].into(),
+        cells: [OwnerId(4), OwnerId(6), OwnerId(u32::MAX)].into(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Describes events in words, with the names of a world's definitions.
 
+mod global_data;
 mod ledger;
 pub mod space_data;
 
@@ -150,6 +151,7 @@ impl Words<'_> {
                 format!("calls {} ({number}): {}", self.address(*to), self.call(*to, call))
             }
             Body::SpaceData { space, entry } => format!("space {space}: {}", space_data::entry(entry)),
+            Body::GlobalData { scope, entry } => global_data::entry(*scope, entry),
             Body::Stored { database } => format!("stored as entity {database} of the database"),
             Body::Ordered { number, order } => format!("orders ({number}): {}", self.terms().request(order)),
             Body::Booked(update) => format!("hears from the ledger: {}", ledger::update(update, self.terms())),
@@ -286,6 +288,18 @@ impl Words<'_> {
                 }
             }
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
+            Call::Register { .. } | Call::Registered { .. } | Call::Deregister { .. } => self.registration(call),
+        }
+    }
+
+    /// A call about a global base.
+    fn registration(&self, call: &Call) -> String {
+        let base = |entity: EntityId| self.subject(Subject::Entity(entity, Part::Base));
+        match call {
+            Call::Register { by, key, .. } => format!("register {} as global base {key:?}", base(*by)),
+            Call::Registered { by, outcome, .. } => format!("{} is {}", base(*by), global_data::registration(outcome)),
+            Call::Deregister { entity, key } => format!("{} is global base {key:?} no longer", base(*entity)),
+            _ => unreachable!("invariant: the call is about a global base"),
         }
     }
 

@@ -3,8 +3,8 @@
 
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
-use annals_ids::{Address, EntityId, MemberId, OwnerId, Part};
-use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Stored};
+use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part};
+use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Stored, inquiry::NotLearned};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
@@ -107,6 +107,17 @@ impl BaseRole {
         let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
         cx.call(from, to, owner, Call::OpenSpace(place.space));
         Ok(())
+    }
+
+    /// Has the owner on which the realm began, which keeps the registry, register an entity as a global base.
+    pub(crate) fn register(&self, cx: &mut OwnerContext, (entity, number): (EntityId, CallNumber), key: String) {
+        match self.map.as_ref().and_then(|map| map.bootstrap) {
+            Some(registry) => cx.request_registration((entity, number), key, registry),
+            None => {
+                let why = "the realm has not begun: no owner keeps the registry yet; register again shortly";
+                cx.inform(entity, number, &Err(NotLearned::Refused(why.to_owned())));
+            }
+        }
     }
 
     fn deny_cell(&mut self, cx: &mut OwnerContext, entity: EntityId) {

@@ -195,7 +195,11 @@ impl Role for BaseRole {
     }
 
     fn request(&mut self, cx: &mut OwnerContext, by: EntityId, request: Request) {
-        let waits = matches!(request, Request::CreateCell { .. } | Request::OpenSpace { .. }) && self.map.is_none();
+        let needs_map = matches!(
+            request,
+            Request::CreateCell { .. } | Request::OpenSpace { .. } | Request::Register { .. }
+        );
+        let waits = needs_map && self.map.is_none();
         if waits && self.unplaced.len() < UNPLACED_LIMIT {
             self.unplaced.push_back((by, request));
         } else if let Err(why) = self.fulfil(cx, &request) {
@@ -276,6 +280,10 @@ impl Role for BaseRole {
         self.sessions.next_due()
     }
 
+    fn map(&self) -> Option<&SpaceMap> {
+        self.map.as_ref()
+    }
+
     /// A base does not tick.
     fn ticks(&self) -> Tick {
         Tick(0)
@@ -305,6 +313,10 @@ impl BaseRole {
                 if let Some(session) = self.session_of(cx, *entity) {
                     self.end_session(cx, session, *reason);
                 }
+                Ok(())
+            }
+            Request::Register { entity, number, key } => {
+                self.register(cx, (*entity, *number), key.clone());
                 Ok(())
             }
             Request::Teleport { .. } => Err(Denied::CellOnly { what: "teleport" }),

@@ -6,6 +6,7 @@ use annals_event::{Body, Call, Event, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SpaceId, Tick};
 use annals_node::{Around, Caller, ClientCallStatus, Denied, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
+    SpaceMap,
     bus::{GhostMessage, SpaceMessage, ViewMessage},
     load::Survey,
     overview::{Overview, OverviewRequest},
@@ -221,9 +222,10 @@ impl Role for CellRole {
                 Ok(())
             }
             Request::OpenSpace { entity, place } => spaces::ask_to_open(cx, &self.known.territory, *entity, place),
-            Request::CreateCell { .. } | Request::GiveClient { .. } | Request::CloseClient { .. } => {
-                Err(Denied::BaseOnly { what: "request it" })
-            }
+            Request::CreateCell { .. }
+            | Request::GiveClient { .. }
+            | Request::CloseClient { .. }
+            | Request::Register { .. } => Err(Denied::BaseOnly { what: "request it" }),
         };
         if let Err(why) = done {
             self.counters.denied += 1;
@@ -335,6 +337,10 @@ impl Role for CellRole {
 
     fn around(&self) -> &dyn Around {
         &self.known
+    }
+
+    fn map(&self) -> Option<&SpaceMap> {
+        self.known.territory.map()
     }
 
     fn survey(&self, cx: &OwnerContext) -> Option<Survey> {

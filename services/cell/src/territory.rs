@@ -45,6 +45,11 @@ impl Territory {
         first
     }
 
+    /// The newest map.
+    pub(crate) fn map(&self) -> Option<&SpaceMap> {
+        self.map.as_ref()
+    }
+
     pub(crate) fn is_known(&self) -> bool {
         self.map.is_some()
     }

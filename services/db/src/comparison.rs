@@ -12,7 +12,7 @@ mod mismatch;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_event::{Batch, Body, Header, Subject};
+use annals_event::{Batch, Body, GlobalScope, Header, Subject};
 use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, LeafIndex, OwnerId, OwnerKind, Part, Shard, WallTime};
 use annals_node::{
     chain::assemble,
@@ -391,7 +391,15 @@ pub(crate) fn kind_of(read: &[Read<'_>]) -> Option<OwnerKind> {
             Subject::Owner => match event.body {
                 Body::Entered { .. } => Some(OwnerKind::Ledger),
                 Body::Bootstrapped { .. } => Some(OwnerKind::Base),
-                Body::SpaceData { .. } => Some(OwnerKind::Cell),
+                Body::GlobalData {
+                    scope: GlobalScope::Bases,
+                    ..
+                } => Some(OwnerKind::Base),
+                Body::SpaceData { .. }
+                | Body::GlobalData {
+                    scope: GlobalScope::Cells,
+                    ..
+                } => Some(OwnerKind::Cell),
                 _ => None,
             },
         });

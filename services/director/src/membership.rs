@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
+use annals_wire::SpaceMap;
 
 mod moves;
 mod staging;
@@ -374,6 +375,12 @@ impl Membership {
         able.map(|member| member.beat.process)
     }
 
+    /// All owners of this kind, whether or not their holders are alive.
+    pub fn owners(&self, kind: OwnerKind) -> impl Iterator<Item = OwnerId> {
+        let of_kind = self.owners.iter().filter(move |(_, (held, _))| *held == kind);
+        of_kind.map(|(owner, _)| *owner)
+    }
+
     /// The owners of this kind whose holder is alive.
     pub fn live_owners(&self, kind: OwnerKind) -> impl Iterator<Item = OwnerId> {
         let held = self
@@ -386,8 +393,17 @@ impl Membership {
     /// The first owner of this kind that was founded, whether or not its holder is alive. It never changes.
     #[must_use]
     pub fn first_owner(&self, kind: OwnerKind) -> Option<OwnerId> {
-        let of_kind = self.owners.iter().find(|(_, (held, _))| *held == kind);
-        of_kind.map(|(owner, _)| *owner)
+        self.owners(kind).next()
+    }
+
+    /// Names all owners in a map, and the base owner on which the realm begins. What the map has stays: a new leader may
+    /// not have heard of all owners yet. Returns whether anything was added.
+    pub fn name_owners(&self, map: &mut SpaceMap) -> bool {
+        let before = (map.bootstrap, map.bases.len(), map.cells.len());
+        map.bootstrap = map.bootstrap.or_else(|| self.first_owner(OwnerKind::Base));
+        map.bases.extend(self.owners(OwnerKind::Base));
+        map.cells.extend(self.owners(OwnerKind::Cell));
+        before != (map.bootstrap, map.bases.len(), map.cells.len())
     }
 
     /// Decides what to do at `now`: each owner without a live holder goes to the process of its kind with the fewest

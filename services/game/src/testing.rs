@@ -748,6 +748,8 @@ fn map() -> SpaceMap {
         version: 1,
         spaces: [(FIRST_SPACE, space)].into(),
         bootstrap: Some(BASE),
+        bases: [BASE].into(),
+        cells: [WEST, EAST].into(),
     }
 }
 

@@ -646,7 +646,7 @@ impl Leader {
     }
 
     /// Divides the spaces once there are enough cells, and moves their boundaries as loads change. The same map names
-    /// the base owner on which the realm begins, as soon as there is one.
+    /// all owners, and the base owner on which the realm begins, as soon as there is one.
     async fn draw(&mut self) -> Result<(), GrantError> {
         let cells: Vec<OwnerId> = self.membership.live_owners(OwnerKind::Cell).collect();
         let drawn = self
@@ -655,19 +655,15 @@ impl Leader {
         for (space, change) in self.balance.changes() {
             tracing::info!(%space, %change, "the number of cells changes");
         }
-        let bootstrap = self
-            .map
-            .bootstrap
-            .or_else(|| self.membership.first_owner(OwnerKind::Base));
-        let is_news = drawn.is_some() || (bootstrap != self.map.bootstrap && self.map.version > 0);
-        if !is_news {
-            return Ok(());
+        let is_drawn = drawn.is_some();
+        let mut map = drawn.unwrap_or_else(|| self.map.clone());
+        let is_named = self.membership.name_owners(&mut map);
+        if !is_drawn {
+            if !is_named || map.version == 0 {
+                return Ok(());
+            }
+            map.version += 1;
         }
-        let mut map = drawn.unwrap_or_else(|| SpaceMap {
-            version: self.map.version + 1,
-            ..self.map.clone()
-        });
-        map.bootstrap = bootstrap;
         let stored = WireMap {
             trees: self.balance.trees(),
             ..WireMap::from(&map)

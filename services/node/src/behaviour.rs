@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Replaced, Value};
 use annals_event::{
-    CallError, Link, Outcome, Place,
+    CallError, GlobalScope, Link, Outcome, Place,
     ledger::{Booking, Order},
 };
 use annals_ids::{
@@ -231,6 +231,18 @@ pub trait Behaviour: Send + Sync {
     /// value. It is called on every cell that has a ghost of the entity and never for the real one. For a ghost that
     /// has missed events, the difference is reported as a change of the whole property.
     fn ghost_changed(&self, _ghost: &GhostView<'_>, _property: MemberId, _replaced: &Replaced) {}
+
+    /// Whether [`global_changed`](Self::global_changed) is called for parts of this type. Let few entities follow, such
+    /// as managers: each change calls each of them.
+    fn follows_global_data(&self, _entity_type: TypeId) -> bool {
+        false
+    }
+
+    /// A value of the global data, or a registration, was set or removed, here or on another owner (`onGlobalData`,
+    /// `onDelGlobalData`, `onBaseAppData`, `onCellAppData` and the like): read it from the context. Called for the parts
+    /// of types that [follow](Self::follows_global_data), in the input that records the change. Of several changes to a
+    /// key in a short time, other owners may receive only the last.
+    fn global_changed(&self, _context: &mut Context<'_>, _scope: GlobalScope, _key: &str) {}
 
     /// The part is ready to serve (`onAppReady(isBootstrap)`): its owner has just received the division of the spaces,
     /// after the realm's start as after a take-over. Called for every part present at that time, with `is_bootstrap` on

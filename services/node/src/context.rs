@@ -4,6 +4,7 @@ mod controllers;
 mod creation;
 mod denied;
 mod elsewhere;
+mod global;
 mod inquiries;
 mod ledger;
 mod movement_control;

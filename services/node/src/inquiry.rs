@@ -1,4 +1,4 @@
-//! Database queries of behaviour, and their results; also requests for entities on other owners.
+//! Database queries of behaviour, and their results; also requests for entities on other owners, and registrations.
 //!
 //! A query is a wait in the entity's state, like the wait for a reply, so that each ends once: with an answer, or
 //! without one at its deadline. The query itself is not stored: if the process is lost, so is the query, and the
@@ -82,6 +82,11 @@ pub enum Learned {
         /// Its base part.
         mailbox: Mailbox,
     },
+    /// The entity is registered as a global base.
+    Registered {
+        /// The key.
+        key: String,
+    },
 }
 
 /// A stored entity that was found.
@@ -113,6 +118,9 @@ pub enum NotLearned {
     /// There is no such entity.
     #[error("there is no such entity in the database")]
     Absent,
+    /// Another entity is registered under the key.
+    #[error("entity {} is registered under the key", .0.entity)]
+    Taken(Mailbox),
     /// The query cannot be answered.
     #[error("it was refused: {0}")]
     Refused(String),

@@ -12,6 +12,7 @@ pub mod chain;
 mod context;
 mod exposed;
 pub mod gate;
+mod global_exchange;
 mod ids;
 pub mod inquiry;
 pub mod journal;

@@ -174,6 +174,14 @@ pub enum Request {
         method: String,
         args: Vec<Value>,
     },
+    /// Register a base entity that waits for it as a global base.
+    Register {
+        entity: EntityId,
+        /// The number of its wait.
+        number: CallNumber,
+        /// The key.
+        key: String,
+    },
     /// Open a space again, if it is destroyed.
     OpenSpace {
         /// The requesting entity.
@@ -195,6 +203,7 @@ impl Request {
             | Request::CloseClient { entity, .. }
             | Request::Teleport { entity, .. }
             | Request::InvokeFor { viewer: entity, .. }
+            | Request::Register { entity, .. }
             | Request::OpenSpace { entity, .. } => *entity,
         }
     }

@@ -3,16 +3,21 @@
 //! A shell calls [`Owner::handle`] with one input, then drains [`Owner::poll_log`] and [`Owner::poll_output`], in this
 //! order, and calls `handle` again at the latest at [`Owner::deadline`]. Nothing in this module waits.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::Arc,
+};
 
 use annals_def::Schema;
-use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Subject, Timer};
+use annals_event::{Body, Call, CallError, Event, GlobalScope, Imprint, Link, OwnerState, Subject, Timer};
 use annals_ids::{
     Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, SpaceId, Tick,
-    WorldTime,
+    TypeId, WorldTime,
 };
 use annals_personal::PersonalKey;
 use annals_wire::{
+    SpaceMap,
     bus::{CallMessage, Envelope, GhostMessage, Message, SpaceMessage, ViewMessage},
     client::CallRefusal,
     load::Survey,
@@ -25,6 +30,7 @@ use crate::{
     call_links::Arrival,
     context::check_args,
     exposed,
+    global_exchange::GlobalExchange,
     ids::IdBlocks,
     inquiry::{DATABASE, NotLearned},
     journal::Journal,
@@ -108,6 +114,11 @@ pub trait Role {
         None
     }
 
+    /// The newest map that was received.
+    fn map(&self) -> Option<&SpaceMap> {
+        None
+    }
+
     /// An overview of a region, for operators; `None` for a kind whose entities are in no space.
     fn overview(&self, _cx: &OwnerContext, _asked: &OverviewRequest) -> Option<Overview> {
         None
@@ -175,6 +186,7 @@ pub struct Owner<R: Role> {
     role: R,
     writer: Writer,
     lifecycle_events: LifecycleEvents,
+    global_exchange: GlobalExchange,
 }
 
 impl<R: Role> Owner<R> {
@@ -211,6 +223,7 @@ impl<R: Role> Owner<R> {
             role,
             writer,
             lifecycle_events,
+            global_exchange: GlobalExchange::default(),
         };
         owner.begin(now);
         if owner.cx.state().links.generation < call_generation {
@@ -278,6 +291,7 @@ impl<R: Role> Owner<R> {
             self.cx.call_links.next(),
             world,
             self.role.deadline(),
+            self.global_exchange.deadline(&self.cx),
         ];
         due.into_iter().flatten().min()
     }
@@ -389,8 +403,9 @@ impl<R: Role> Owner<R> {
 
     /// Ends an input: executes calls within the owner and requests of behaviour, confirms calls, and publishes events.
     fn finish(&mut self) {
+        let mut changes = Vec::new();
         for done in 0.. {
-            if self.cx.is_idle() {
+            if self.cx.is_idle() && self.cx.global_changes.is_empty() {
                 break;
             }
             if done == LOCAL_LIMIT || self.cx.room() == 0 {
@@ -399,6 +414,9 @@ impl<R: Role> Owner<R> {
                 self.take_local(local);
             } else if let Some((by, request)) = self.cx.requests.pop_front() {
                 self.role.request(&mut self.cx, by, request);
+            } else if let Some((scope, entry)) = self.cx.global_changes.pop_front() {
+                self.notify_followers(scope, &entry.key);
+                changes.push((scope, entry));
             }
         }
         for (link, upto) in self.cx.confirm_taken() {
@@ -408,8 +426,28 @@ impl<R: Role> Owner<R> {
         if !recorded.is_empty() {
             self.role.publish(&mut self.cx, &recorded);
         }
+        self.global_exchange.learn(&mut self.cx, self.role.map());
+        self.global_exchange.note(&mut self.cx, changes, &recorded);
         if self.writer.stopped().is_some() {
             self.cx.gate.shut();
+        }
+    }
+
+    /// Calls behaviour for each part that follows global data, after a change.
+    fn notify_followers(&mut self, scope: GlobalScope, key: &str) {
+        let behaviour = Arc::clone(self.cx.behaviour());
+        let types = self.cx.schema().types().iter().map(|found| found.id);
+        let followed: BTreeSet<TypeId> = types.filter(|found| behaviour.follows_global_data(*found)).collect();
+        if followed.is_empty() {
+            return;
+        }
+        let entities = self.cx.state().entities.iter();
+        let followers = entities.filter(|(_, image)| followed.contains(&image.type_id));
+        let followers: Vec<EntityId> = followers.map(|(entity, _)| *entity).collect();
+        for entity in followers {
+            self.cx.run(entity, self.role.around(), |behaviour, context| {
+                behaviour.global_changed(context, scope, key);
+            });
         }
     }
 
@@ -417,8 +455,14 @@ impl<R: Role> Owner<R> {
     fn abort_input(&mut self) {
         let calls = self.cx.local.drain(..).count();
         let requests = self.cx.requests.drain(..).count();
+        let changes = self.cx.global_changes.drain(..).count();
         let left = self.cx.room();
-        self.cx.report(OwnerError::Cut { calls, requests, left });
+        self.cx.report(OwnerError::Cut {
+            calls,
+            requests,
+            changes,
+            left,
+        });
     }
 
     fn close_batch(&mut self, now: Now) {
@@ -456,6 +500,10 @@ impl<R: Role> Owner<R> {
             if self.is_full() || !self.run_next_due() {
                 break;
             }
+            self.run_input();
+        }
+        if !self.is_full() && self.global_exchange.is_due(&self.cx) {
+            self.global_exchange.tick(&mut self.cx);
             self.run_input();
         }
         let is_due = |role: &R, now: Now| role.deadline().is_some_and(|due| due <= now.mono);
@@ -554,6 +602,7 @@ impl<R: Role> Owner<R> {
             }
             Message::Ghost(message) => self.role.ghost(&mut self.cx, from, message),
             Message::Space(space, message) => self.role.space(&mut self.cx, from, space, message),
+            Message::Global(scope, message) => self.global_exchange.take(&mut self.cx, from, (scope, message)),
             Message::View(message) => self.role.view(&mut self.cx, from, message),
         }
     }
@@ -584,6 +633,9 @@ impl<R: Role> Owner<R> {
                 let outcome = self.cx.whereabouts(entity);
                 self.cx.reply(&caller, outcome);
             }
+            (call @ Call::Register { .. }, None) => self.cx.register(&caller, call),
+            (Call::Registered { by, of, outcome }, None) => self.cx.take_registration((by, of), outcome),
+            (Call::Deregister { entity, key }, None) => self.cx.end_registration(entity, &key),
             (call, _) => self.role.handle_call(&mut self.cx, &caller, call),
         }
     }

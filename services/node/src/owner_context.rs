@@ -9,7 +9,7 @@ use std::{
 };
 
 use annals_def::{EntityType, Schema};
-use annals_event::{Body, Call, Event, Image, Link, OwnerState, Place, Subject, Trace};
+use annals_event::{Body, Call, Event, GlobalEntry, GlobalScope, Image, Link, OwnerState, Place, Subject, Trace};
 use annals_ids::{Address, BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, TypeId};
 use annals_personal::PersonalKey;
 use annals_wire::bus::{CallMessage, Envelope, Message};
@@ -58,6 +58,8 @@ pub struct OwnerContext {
     pub(crate) local: VecDeque<Local>,
     /// Requests of behaviour to the role, each with the entity that made it.
     pub(crate) requests: VecDeque<(EntityId, Request)>,
+    /// Changes of global data that behaviour has not been called for.
+    pub(crate) global_changes: VecDeque<(GlobalScope, GlobalEntry)>,
     pub(crate) ids: IdBlocks,
     pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
     pub(crate) trace: Trace,
@@ -98,6 +100,7 @@ impl OwnerContext {
             call_links: CallLinks::default(),
             local: VecDeque::new(),
             requests: VecDeque::new(),
+            global_changes: VecDeque::new(),
             ids: parts.ids,
             dice: parts.dice,
             trace: Trace::default(),

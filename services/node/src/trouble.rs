@@ -46,14 +46,16 @@ pub enum OwnerError {
     },
     /// One input caused more work than any may: behaviour calls itself in a circle, or records without end.
     #[error(
-        "{calls} calls and {requests} requests of one input were dropped, with room for {left} B more: behaviour calls \
-         itself recursively, or does too much in one input"
+        "{calls} calls, {requests} requests and {changes} notices of changed global data of one input were dropped, with \
+         room for {left} B more: behaviour calls itself recursively, or does too much in one input"
     )]
     Cut {
         /// Dropped calls within the owner.
         calls: usize,
         /// Dropped requests of behaviour to its role.
         requests: usize,
+        /// Changes of global data for which behaviour was not called.
+        changes: usize,
         /// Bytes that the input might still have recorded.
         left: usize,
     },

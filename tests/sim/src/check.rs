@@ -6,6 +6,7 @@ pub mod calls;
 pub mod creations;
 pub mod ends;
 pub mod ghosts;
+pub mod globals;
 pub mod leaps;
 pub mod ledger;
 pub mod lives;
@@ -25,7 +26,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All checkers, by name.
-pub const ALL: [(&str, Check); 18] = [
+pub const ALL: [(&str, Check); 19] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -41,6 +42,7 @@ pub const ALL: [(&str, Check); 18] = [
     ("the realm begins once", bootstrap::check),
     ("stored entities have at most one activation", lives::check),
     ("entities are created on other owners once", creations::check),
+    ("global data converges, and each key has one holder", globals::check),
     ("nothing in the ledger is lost or duplicated", ledger::check),
     ("account views agree with the ledger", accounts::check),
     ("clients are admitted, and leave no state", visits::check),

@@ -229,6 +229,7 @@ impl Game {
             "stash" => {
                 Self::change(context, "bag");
                 Self::tell(context, Audience::All, "onStash", id);
+                eggs::write_cell_data(context, id);
             }
             "leap" => {
                 let place = context.place().expect("a cell part is somewhere");
@@ -386,6 +387,7 @@ impl Behaviour for Game {
     fn learned(&self, context: &mut Context<'_>, then: u32, _note: &[u8], outcome: &Result<Learned, NotLearned>) {
         match then {
             eggs::LAID => eggs::learned(context, outcome),
+            eggs::NESTED => eggs::nested(context, outcome),
             _ => pets::learned(context, then, outcome),
         }
     }

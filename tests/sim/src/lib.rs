@@ -62,6 +62,8 @@ pub struct Report {
     pub lives: usize,
     /// Entities that were created for others, on their own owner or another.
     pub created: usize,
+    /// Registrations as global bases.
+    pub registered: usize,
     /// Calls of client methods for one client alone.
     pub directed: usize,
     /// Cell parts whose destruction another part requested.
@@ -200,6 +202,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         trades: trades(events.clone()),
         lives: check::lives::count(world, archive),
         created: check::creations::count(archive),
+        registered: check::globals::count(archive),
         directed: check::shown::count_directed(archive),
         ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),

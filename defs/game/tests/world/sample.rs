@@ -4,11 +4,11 @@ use std::{path::Path, sync::Arc};
 
 use annals_client::{Event, What};
 use annals_def::{Exposure, Method, Schema, Value, generate, split_mix};
-use annals_event::Body;
+use annals_event::{Body, GlobalScope};
 use annals_game::testing::{BASE, EAST, TestRealm, WEST};
 use annals_ids::{EntityId, MemberId, OwnerId, Part, TypeId};
 use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context};
-use annals_sample::{CHOICE_MS, game};
+use annals_sample::{CHOICE_MS, SPACE, WEATHER, game};
 
 use crate::{
     puppet::{Called, exposed, uncalled},
@@ -428,4 +428,49 @@ fn the_base_answers_damage_queries_of_the_cell() {
     let awaits = stage.batches().flat_map(|batch| batch.events);
     let awaits = awaits.filter(|event| matches!(event.body, Body::Awaits { .. }));
     assert!(awaits.count() >= 1, "what is waited for survives the process");
+}
+
+/// The weather that cell parts of spaces have, and the one in the global data of each owner.
+fn weather(stage: &TestRealm) -> (Vec<Value>, Vec<Option<Value>>) {
+    let space = stage.schema.type_named("Space").unwrap();
+    let member = space.property_named("weather").unwrap().index;
+    let images = [WEST, EAST].map(|owner| stage.state(owner).entities.values());
+    let spaces = images.into_iter().flatten().filter(|image| image.type_id == space.id);
+    let known = [BASE, WEST, EAST].map(|owner| {
+        let data = stage.state(owner).globals.get(&GlobalScope::Realm)?;
+        data.get(WEATHER).cloned()
+    });
+    (
+        spaces.map(|image| image.properties[&member].clone()).collect(),
+        known.into(),
+    )
+}
+
+#[test]
+fn all_owners_find_the_space_and_have_its_weather_also_after_a_crash() {
+    let mut stage = stage();
+    let holder = |stage: &TestRealm, owner| {
+        let registry = stage.state(owner).globals.get(&GlobalScope::Registry)?;
+        registry.mailbox(SPACE)
+    };
+    stage.until("each owner finds the space", |stage| {
+        [BASE, WEST, EAST].iter().all(|owner| holder(stage, *owner).is_some())
+    });
+    let found = holder(&stage, BASE).unwrap();
+    assert_eq!((found.home, found.part), (BASE, Part::Base));
+    assert_eq!([WEST, EAST].map(|owner| holder(&stage, owner)), [Some(found); 2]);
+    stage.pass(30_000);
+    stage.until("it has rained or shone", |stage| {
+        let (spaces, known) = weather(stage);
+        known
+            .iter()
+            .all(|known| known.is_some() && *known == spaces.first().cloned())
+    });
+    let before = weather(&stage);
+    for owner in [BASE, WEST, EAST] {
+        stage.crash(owner);
+        assert_eq!(weather(&stage), before, "after a crash of owner {owner}");
+        assert_eq!(holder(&stage, owner), Some(found), "after a crash of owner {owner}");
+        assert_eq!(stage.folded(owner).globals, stage.state(owner).globals);
+    }
 }

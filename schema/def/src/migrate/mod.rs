@@ -13,7 +13,7 @@ mod renames;
 
 use std::collections::BTreeMap;
 
-use annals_ids::{MemberId, Part, TypeId};
+use annals_ids::{Mailbox, MemberId, Part, TypeId};
 
 pub use bridge::{Difference, Fit, TypeChange, place_below};
 pub use renames::{Rename, RenameError, Renames};
@@ -290,6 +290,22 @@ impl Plan {
             }
         }
         Ok((new.id, converted))
+    }
+
+    /// Converts a value that no definition describes, such as global data: the entity types of the mailboxes in it. A
+    /// mailbox of a removed type becomes none.
+    #[must_use]
+    pub fn convert_untyped(&self, value: &Value) -> Value {
+        let each = |values: &[Value]| values.iter().map(|value| self.convert_untyped(value)).collect();
+        match value {
+            Value::Mailbox(Some(mailbox)) => {
+                let type_id = self.numbers.get(usize::from(mailbox.type_id.0)).copied().flatten();
+                Value::Mailbox(type_id.map(|type_id| Mailbox { type_id, ..*mailbox }))
+            }
+            Value::Sequence(values) => Value::Sequence(each(values)),
+            Value::Dict(values) => Value::Dict(each(values)),
+            other => other.clone(),
+        }
     }
 
     /// Converts a call under way: the number of its method, and its arguments. An added argument gets its type's

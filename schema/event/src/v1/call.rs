@@ -1,13 +1,16 @@
 //! Calls from one address to another: the same bytes in the log (inside `Called`) and on the bus.
 
 use annals_def::Value;
-use annals_ids::{Address, CallNumber, Direction, EntityId, MemberId, OwnerId, Position, SessionId, SpaceId, TypeId};
+use annals_ids::{
+    Address, CallNumber, Direction, EntityId, Mailbox, MemberId, OwnerId, Position, SessionId, SpaceId, TypeId,
+};
 use thiserror::Error;
 
 use super::{
+    global_data::{GlobalEntry, take_key},
     image::Image,
     ledger::LedgerUpdate,
-    value::{put_values, take_values},
+    value::{put_mailbox, put_values, take_mailbox, take_values},
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 
@@ -62,6 +65,17 @@ pub struct RequestedBase {
     pub type_id: TypeId,
     /// Properties that differ from their defaults.
     pub properties: Vec<(MemberId, Value)>,
+}
+
+/// The result of a registration as a global base.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Registration {
+    /// The entity is registered: the entry of the registry.
+    Done(GlobalEntry),
+    /// Another entity is registered under the key.
+    Taken(Mailbox),
+    /// It is not registered, and why.
+    Refused(String),
 }
 
 /// Why a call has no result. The first six are the errors of BigWorld's two-way calls.
@@ -175,6 +189,27 @@ pub enum Call {
         /// The new entity at the answering owner and its type, or why there is none.
         created: Result<(EntityId, TypeId), String>,
     },
+    /// To the owner that keeps the registry: register a base part of the calling owner under a key. Answered with
+    /// [`Call::Registered`].
+    Register {
+        /// The entity.
+        by: EntityId,
+        /// The number of its wait.
+        of: CallNumber,
+        key: String,
+        /// Its type.
+        type_id: TypeId,
+    },
+    /// The answer to [`Call::Register`], to the owner that called.
+    Registered {
+        /// The entity.
+        by: EntityId,
+        /// The number of its wait.
+        of: CallNumber,
+        outcome: Registration,
+    },
+    /// To the owner that keeps the registry: this entity is not registered under the key any more.
+    Deregister { entity: EntityId, key: String },
 }
 
 impl Call {
@@ -238,7 +273,12 @@ impl Call {
                 put_number(out, to.0);
                 update.write(out);
             }
-            Call::CreateBase(_) | Call::Created { .. } | Call::InvokeFor { .. } => self.write_request(out),
+            Call::CreateBase(_)
+            | Call::Created { .. }
+            | Call::InvokeFor { .. }
+            | Call::Register { .. }
+            | Call::Registered { .. }
+            | Call::Deregister { .. } => self.write_request(out),
         }
     }
 
@@ -259,6 +299,24 @@ impl Call {
                 out.push(18);
                 put_number(out, u64::from(method.0));
                 put_values(out, args);
+            }
+            Call::Register { by, of, key, type_id } => {
+                out.push(19);
+                put_number(out, by.0);
+                put_number(out, of.0);
+                put_bytes(out, key.as_bytes());
+                put_number(out, u64::from(type_id.0));
+            }
+            Call::Registered { by, of, outcome } => {
+                out.push(20);
+                put_number(out, by.0);
+                put_number(out, of.0);
+                outcome.write(out);
+            }
+            Call::Deregister { entity, key } => {
+                out.push(21);
+                put_number(out, entity.0);
+                put_bytes(out, key.as_bytes());
             }
             _ => unreachable!("invariant: the call is a request, or its answer"),
         }
@@ -316,6 +374,61 @@ impl Call {
                 method: MemberId(reader.narrow("method")?),
                 args: take_values(reader)?,
             },
+            kind @ 19..=21 => Self::read_registration(kind, reader)?,
+            _ => return Err(wrong),
+        })
+    }
+}
+
+impl Call {
+    fn read_registration(kind: u8, reader: &mut Reader<'_>) -> Result<Call, Malformed> {
+        let entity = EntityId(reader.number("entity")?);
+        if kind == 21 {
+            let key = take_key(reader)?;
+            return Ok(Call::Deregister { entity, key });
+        }
+        let (by, of) = (entity, CallNumber(reader.ordinal("wait")?));
+        Ok(if kind == 19 {
+            Call::Register {
+                by,
+                of,
+                key: take_key(reader)?,
+                type_id: TypeId(reader.narrow("type")?),
+            }
+        } else {
+            Call::Registered {
+                by,
+                of,
+                outcome: Registration::read(reader)?,
+            }
+        })
+    }
+}
+
+impl Registration {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Done(entry) => {
+                out.push(0);
+                entry.write(out);
+            }
+            Self::Taken(by) => {
+                out.push(1);
+                put_mailbox(out, by);
+            }
+            Self::Refused(why) => {
+                out.push(2);
+                put_bytes(out, why.as_bytes());
+            }
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("registration");
+        Ok(match reader.byte("registration")? {
+            0 => Self::Done(GlobalEntry::read(reader)?),
+            1 => Self::Taken(take_mailbox(reader)?),
+            2 => Self::Refused(take_text(reader)?),
             _ => return Err(wrong),
         })
     }

@@ -22,6 +22,7 @@ use super::{
     },
     change::{put_change, take_change},
     controller::{ControllerEvent, take_controller_id},
+    global_data::{GlobalEntry, GlobalScope},
     image::{Image, take_generation},
     ledger::{Entry, LedgerUpdate, Order},
     movement_control::MovementControl,
@@ -222,6 +223,9 @@ pub enum Body {
     /// An entry was written to a space's data, here or by another of the space's owners. Has no effect where a newer
     /// version is held.
     SpaceData { space: SpaceId, entry: SpaceEntry },
+    /// An entry was written to the global data, here or by another of its owners. Has no effect where a newer version is
+    /// held.
+    GlobalData { scope: GlobalScope, entry: GlobalEntry },
     /// The persistent properties are to be written to the database, in the transaction that folds this event.
     Stored {
         /// The stored entity that this one stands for from now on, if it stood for none.
@@ -381,6 +385,7 @@ impl Body {
             Body::Onloaded { .. } => "onloaded",
             Body::Refused { .. } => "refused",
             Body::SpaceData { .. } => "space data",
+            Body::GlobalData { .. } => "global data",
             Body::Stored { .. } => "stored",
             Body::Bootstrapped { .. } => "bootstrapped",
             Body::Ordered { .. } => "ordered",
@@ -433,6 +438,7 @@ impl Body {
             Body::Adopted(_) => 32,
             Body::CallsRenumbered { .. } => 33,
             Body::CallsSkipped { .. } => 34,
+            Body::GlobalData { .. } => 35,
         }
     }
 
@@ -494,6 +500,10 @@ impl Body {
             }
             Body::SpaceData { space, entry } => {
                 put_number(out, u64::from(space.0));
+                entry.write(out);
+            }
+            Body::GlobalData { scope, entry } => {
+                out.push(scope.number());
                 entry.write(out);
             }
             Body::Controlled { controller, what } => what.write(*controller, out),
@@ -569,10 +579,7 @@ impl Body {
             14 => Body::TokenSet(reader.array("token digest")?),
             15 => Body::Placed(take_option(reader, |reader| Ok(OwnerId(reader.narrow("owner")?)))?),
             16..=20 => Self::read_transfer(kind, reader)?,
-            21 => Body::SpaceData {
-                space: SpaceId(reader.narrow("space")?),
-                entry: SpaceEntry::read(reader)?,
-            },
+            21 | 35 => Self::read_data(kind, reader)?,
             22 => Body::Stored {
                 database: DatabaseId(reader.number("database id")?),
             },
@@ -603,6 +610,20 @@ impl Body {
                 generation: take_generation(reader)?,
             },
             _ => return Err(wrong),
+        })
+    }
+
+    fn read_data(kind: u8, reader: &mut Reader<'_>) -> Result<Body, Malformed> {
+        Ok(if kind == 21 {
+            Body::SpaceData {
+                space: SpaceId(reader.narrow("space")?),
+                entry: SpaceEntry::read(reader)?,
+            }
+        } else {
+            Body::GlobalData {
+                scope: GlobalScope::read(reader)?,
+                entry: GlobalEntry::read(reader)?,
+            }
         })
     }
 

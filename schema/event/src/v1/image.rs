@@ -437,8 +437,15 @@ fn take_held(reader: &mut Reader<'_>) -> Result<BTreeMap<MemberId, Value>, Malfo
 /// A generation other than 0, whose numbers stay below the limit of call numbers.
 pub(crate) fn take_generation(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
     let wrong = reader.malformed("generation of call numbers");
+    let generation = take_generation_or_none(reader)?;
+    if generation > 0 { Ok(generation) } else { Err(wrong) }
+}
+
+/// A generation, or 0 for none.
+pub(crate) fn take_generation_or_none(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
+    let wrong = reader.malformed("generation of call numbers");
     let generation = reader.number("generation of call numbers")?;
-    if (1..=MAX_GENERATION).contains(&generation) {
+    if generation <= MAX_GENERATION {
         Ok(generation)
     } else {
         Err(wrong)

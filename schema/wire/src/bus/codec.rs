@@ -1,6 +1,8 @@
 //! The encoding of envelopes: Protocol Buffers outside, so that an older process skips fields that a newer one adds,
 //! and the log's own encodings for calls, events and values inside.
 
+mod global;
+
 use annals_event::{
     Call, Event, Link, Malformed, ORDINALS, Place, Reader, SpaceEntry, SpaceVersions,
     latest::{
@@ -14,6 +16,7 @@ use thiserror::Error;
 
 use crate::client::{CallRefusal, Known, Movements, volatile::MovementAck};
 
+use self::global::{WireGlobalDigest, WireGlobalEntries, WireGlobalVersions};
 use super::{
     CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Packet, Shown, SpaceMessage, ViewMessage,
 };
@@ -46,7 +49,7 @@ struct WireEnvelope {
     epoch: u64,
     #[prost(
         oneof = "WireMessage",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 24, 25, 26"
     )]
     message: Option<WireMessage>,
     /// The beginning of the fingerprint of the sender's definitions.
@@ -65,7 +68,7 @@ struct WireEnvelope {
 struct WireMore {
     #[prost(
         oneof = "WireMessage",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 24, 25, 26"
     )]
     message: Option<WireMessage>,
 }
@@ -108,6 +111,12 @@ enum WireMessage {
     SpaceVersions(WireSpaceVersions),
     #[prost(message, tag = "20")]
     SpaceEntries(WireSpaceEntries),
+    #[prost(message, tag = "24")]
+    GlobalDigest(WireGlobalDigest),
+    #[prost(message, tag = "25")]
+    GlobalVersions(WireGlobalVersions),
+    #[prost(message, tag = "26")]
+    GlobalEntries(WireGlobalEntries),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -419,6 +428,7 @@ fn to_wire(message: &Message) -> WireMessage {
         }),
         Message::Ghost(message) => ghost_to_wire(message),
         Message::Space(space, message) => space_to_wire(*space, message),
+        Message::Global(scope, message) => global::to_wire(*scope, message),
         Message::View(message) => view_to_wire(message),
     }
 }
@@ -591,6 +601,9 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
         WireMessage::ViewHeard(wire) => heard_from_wire(&wire)?,
         WireMessage::SpaceVersions(wire) => Message::Space(SpaceId(wire.space), versions_from_wire(&wire)?),
         WireMessage::SpaceEntries(wire) => Message::Space(SpaceId(wire.space), entries_from_wire(&wire)?),
+        WireMessage::GlobalDigest(wire) => global::digest_from_wire(&wire)?,
+        WireMessage::GlobalVersions(wire) => global::versions_from_wire(&wire)?,
+        WireMessage::GlobalEntries(wire) => global::entries_from_wire(&wire)?,
     })
 }
 

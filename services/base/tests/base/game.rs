@@ -7,7 +7,7 @@ use annals_def::{
     Schema, Sequence, Value,
 };
 use annals_event::{
-    Audience, CallError, Outcome, Place,
+    Audience, CallError, GlobalScope, Outcome, Place,
     ledger::{Assets, Booking, Order},
 };
 use annals_ids::{
@@ -156,6 +156,8 @@ pub(crate) struct Game {
     pub(crate) bootstrap: Option<Bootstrap>,
     /// What "run_errand" does.
     pub(crate) errand: Option<fn(&mut Context<'_>)>,
+    /// Whether all entities follow global data.
+    pub(crate) follows: bool,
 }
 
 impl Game {
@@ -253,6 +255,8 @@ impl Behaviour for Game {
         assert_eq!(note, NOTE);
         let letter = match (then, outcome) {
             (_, Err(NotLearned::Late)) => 't',
+            (_, Err(NotLearned::Taken(_))) => 'X',
+            (_, Ok(Learned::Registered { .. })) => 'G',
             (_, Err(_)) => 'n',
             (KEPT, Ok(Learned::Written { .. })) => 'w',
             (LOOKED, Ok(Learned::Found(_))) => 'f',
@@ -261,6 +265,14 @@ impl Behaviour for Game {
             other => panic!("unexpected {other:?}"),
         };
         Self::mark(context, letter);
+    }
+
+    fn follows_global_data(&self, _entity_type: TypeId) -> bool {
+        self.follows
+    }
+
+    fn global_changed(&self, context: &mut Context<'_>, _scope: GlobalScope, _key: &str) {
+        Self::mark(context, 'v');
     }
 
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}

@@ -292,6 +292,8 @@ pub(crate) fn map() -> SpaceMap {
         version: 1,
         spaces: [(PLACE.space, space)].into(),
         bootstrap: Some(BASE),
+        bases: [BASE].into(),
+        cells: [CELL].into(),
     }
 }
 

@@ -12,6 +12,7 @@ mod costs;
 mod elsewhere;
 mod faults;
 mod game;
+mod globals;
 mod host;
 mod inquiries;
 mod ledger;

@@ -312,6 +312,32 @@ fn the_first_owner_stays_first_across_failures() {
     assert_eq!(next_director.first_owner(OwnerKind::Base), Some(base.0));
 }
 
+#[test]
+fn a_map_names_all_owners_and_keeps_those_that_it_has() {
+    let kinds = [
+        OwnerKind::Cell,
+        OwnerKind::Base,
+        OwnerKind::Ledger,
+        OwnerKind::Base,
+        OwnerKind::Cell,
+    ];
+    let owners = (1..).zip(kinds).map(|(id, kind)| (OwnerId(id), (kind, ProcessId(7))));
+    let membership = Membership::new(seconds(0), owners.collect());
+    let mut map = SpaceMap::default();
+    assert!(membership.name_owners(&mut map));
+    assert_eq!(map.bootstrap, Some(OwnerId(2)));
+    assert_eq!(map.bases, [OwnerId(2), OwnerId(4)].into());
+    assert_eq!(map.cells, [OwnerId(1), OwnerId(5)].into());
+    let named = map.clone();
+    assert!(!membership.name_owners(&mut map));
+    let next = Membership::new(
+        seconds(0),
+        BTreeMap::from([(OwnerId(1), (OwnerKind::Cell, ProcessId(7)))]),
+    );
+    assert!(!next.name_owners(&mut map), "it does not know of the others yet");
+    assert_eq!(map, named);
+}
+
 fn draining(process: u64, kind: OwnerKind) -> Beat {
     Beat {
         draining: true,

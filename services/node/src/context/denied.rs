@@ -2,7 +2,7 @@
 
 use annals_def::{AccountView, ChangeError, Mismatch};
 use annals_event::{
-    MANUAL_LIMIT, SPACE_KEYS, SPACE_VALUE_BYTES,
+    GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalScope, MANUAL_LIMIT, SPACE_KEYS, SPACE_VALUE_BYTES,
     ledger::{ORDERS_WAITING, RefusalReason},
     space_data::{FIRST_OWN_KEY, GEOMETRIES},
 };
@@ -205,6 +205,33 @@ pub enum Denied {
     /// The part's space was destroyed.
     #[error("its space was destroyed and cannot be written to; a base part can open it again")]
     SpaceGone,
+    /// The part has no such global data, or may not write it.
+    #[error(
+        "this part cannot write global data of the scope {scope:?}: base parts write Realm and Bases, cell parts Realm \
+         and Cells; the registry has `register_globally`"
+    )]
+    GlobalScope {
+        /// The scope.
+        scope: GlobalScope,
+    },
+    /// The key of global data is empty or too long.
+    #[error("a key of global data has 1 to {GLOBAL_KEY_BYTES} bytes, not {bytes}")]
+    GlobalKey {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A value exceeds the maximum size of global data.
+    #[error("the value would take {bytes} bytes; the limit of global data is {GLOBAL_VALUE_BYTES}: store a reference")]
+    GlobalValue {
+        /// Its size.
+        bytes: usize,
+    },
+    /// The scope has the maximum number of keys.
+    #[error("{scope:?} has {GLOBAL_KEYS} keys, removed ones included; use a fixed set of keys")]
+    GlobalKeys {
+        /// The scope.
+        scope: GlobalScope,
+    },
     /// Some of the region is farther away than others are known.
     #[error(
         "part of that range is farther than {known} m outside the area of its cell, where no entities are known; the \

@@ -12,7 +12,7 @@ mod recipients;
 
 use annals_def::{Path, Schema, Step, Value, typed::Typed};
 use annals_event::{
-    Outcome,
+    GlobalScope, Outcome,
     ledger::{Booking, Order},
 };
 use annals_ids::{Address, ControllerId, MemberId, Part, SpaceId, TimerId, TypeId};
@@ -100,6 +100,8 @@ pub enum Occasion<'a> {
     CellGained,
     /// The entity has lost its cell part.
     CellLost,
+    /// Global data, or a registration, changed.
+    GlobalChanged { scope: GlobalScope, key: &'a str },
     /// The part is ready to serve.
     AppReady {
         /// Whether its owner runs the realm's bootstrap.

@@ -1,5 +1,8 @@
-//! Creation on other owners: players lay eggs anywhere, and beside eggs that were created. An egg breaks after a moment.
+//! Creation on other owners: players lay eggs anywhere, and beside eggs that were created. An egg writes global data,
+//! registers under one of a few keys, and breaks after a moment.
 
+use annals_def::Value;
+use annals_event::GlobalScope;
 use annals_ids::{Mailbox, TypeId};
 use annals_node::{
     Context, Request,
@@ -19,6 +22,12 @@ const TIMEOUT: u64 = 4_000;
 
 /// Continuation number of requests.
 pub(super) const LAID: u32 = 5;
+
+/// Continuation number of registrations.
+pub(super) const NESTED: u32 = 6;
+
+/// Keys under which eggs register.
+const NESTS: [&str; 2] = ["nest", "other nest"];
 
 pub(super) const DEFINITION: &str = r"<root>
   <Properties>
@@ -54,6 +63,47 @@ fn lay_beside(context: &mut Context<'_>, other: Mailbox) {
 pub(super) fn created(context: &mut Context<'_>) {
     let length = 200 + context.roll() % 2_000;
     context.set_timer(length, 0, 0);
+    let number = context.entity().0;
+    for (scope, key) in [
+        (GlobalScope::Realm, "newest egg"),
+        (GlobalScope::Bases, "newest egg of bases"),
+    ] {
+        let written = context.set_global(scope, key, Value::UInt(number));
+        written.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+    let nest = NESTS[usize::try_from(number % 2).expect("a bit")];
+    let asked = context.register_globally(nest, TIMEOUT, (NESTED, Vec::new()));
+    asked.unwrap_or_else(|denied| panic!("{denied}"));
+}
+
+/// The answer to a registration. An egg that got its nest finds itself there, and sometimes leaves it.
+pub(super) fn nested(context: &mut Context<'_>, outcome: &Result<Learned, NotLearned>) {
+    match outcome {
+        Ok(Learned::Registered { key }) => {
+            let holder = context.global_base(key);
+            let removed = holder.is_none_or(|holder| holder.entity != context.entity());
+            assert!(!removed, "{key} is held by {holder:?}");
+            if context.roll().is_multiple_of(3) {
+                let left = context.deregister_globally(key);
+                left.unwrap_or_else(|denied| panic!("{denied}"));
+            }
+        }
+        Err(NotLearned::Taken(by)) => assert_ne!(by.entity, context.entity()),
+        Err(NotLearned::Late | NotLearned::Refused(_)) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A player writes data that all owners have, and data of cells.
+pub(super) fn write_cell_data(context: &mut Context<'_>, number: u32) {
+    for (scope, key) in [(GlobalScope::Realm, "newest stash"), (GlobalScope::Cells, "stash")] {
+        let written = context.set_global(scope, key, Value::UInt(u64::from(number)));
+        written.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+    if number.is_multiple_of(5) {
+        let removed = context.remove_global(GlobalScope::Cells, "stash");
+        removed.unwrap_or_else(|denied| panic!("{denied}"));
+    }
 }
 
 /// An egg breaks.

@@ -313,19 +313,15 @@ impl World {
         let drawn = moves
             .then(|| director.balance.next_map(now, &cells, enough, &self.map))
             .flatten();
-        let bootstrap = self
-            .map
-            .bootstrap
-            .or_else(|| director.membership.first_owner(OwnerKind::Base));
-        let is_named = bootstrap != self.map.bootstrap && self.map.version > 0;
-        if drawn.is_none() && !is_named {
-            return true;
+        let is_drawn = drawn.is_some();
+        let mut map = drawn.unwrap_or_else(|| self.map.clone());
+        let is_named = director.membership.name_owners(&mut map);
+        if !is_drawn {
+            if !is_named || map.version == 0 {
+                return true;
+            }
+            map.version += 1;
         }
-        let mut map = drawn.unwrap_or_else(|| SpaceMap {
-            version: self.map.version + 1,
-            ..self.map.clone()
-        });
-        map.bootstrap = bootstrap;
         let stored = WireMap {
             trees: director.balance.trees(),
             ..WireMap::from(&map)

@@ -14,7 +14,7 @@ type Callback = (
 /// The callback whose default returns the denial as an error, so that it is logged.
 const REPORTED: &str = "request_denied";
 
-const CALLBACKS: [Callback; 10] = [
+const CALLBACKS: [Callback; 11] = [
     ("created", "Created", &[], "The part has begun to exist."),
     (
         "restored",
@@ -34,6 +34,12 @@ const CALLBACKS: [Callback; 10] = [
         "Timer",
         &[("timer", "TimerId"), ("tag", "u32")],
         "A timer fired.",
+    ),
+    (
+        "global_changed",
+        "GlobalChanged",
+        &[("scope", "GlobalScope"), ("key", "&str")],
+        "Global data or a registration changed, and the game follows it for this type.",
     ),
     (
         "app_ready",

@@ -5,7 +5,7 @@ use crate::{codegen::CodeParts, codegen::text::Text, codegen::text::WIDTH};
 
 /// The notifications of behaviour: the method of `annals_node::Behaviour`, its parameters beside the context, and the
 /// occasion.
-const NEWS: [(&str, &[&str], &str); 21] = [
+const NEWS: [(&str, &[&str], &str); 22] = [
     ("created", &[], "Created"),
     ("restored", &[], "Restored"),
     ("destroyed", &[], "Destroyed"),
@@ -32,6 +32,11 @@ const NEWS: [(&str, &[&str], &str); 21] = [
     ("client_lost", &[], "ClientLost"),
     ("cell_gained", &[], "CellGained"),
     ("cell_lost", &[], "CellLost"),
+    (
+        "global_changed",
+        &["scope: GlobalScope", "key: &str"],
+        "GlobalChanged { scope, key }",
+    ),
     ("app_ready", &["is_bootstrap: bool"], "AppReady { is_bootstrap }"),
     ("app_shutting_down", &[], "AppShuttingDown"),
     ("app_shut_down", &["stage: u8"], "AppShutDown { stage }"),
@@ -92,6 +97,11 @@ fn write_trait(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.open("fn client_moves(&self, _context: &mut Context<'_>, _to: Place) -> bool {");
     text.line("true");
     text.close("}");
+    text.gap();
+    text.doc("Whether `global_changed` is called for parts of this type: let few entities follow.");
+    text.open("fn follows_global_data(&self, _entity_type: TypeId) -> bool {");
+    text.line("false");
+    text.close("}");
     text.close("}");
 }
 
@@ -126,6 +136,10 @@ fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.gap();
     text.open("fn client_moves(&self, context: &mut Context<'_>, to: Place) -> bool {");
     text.line("self.game.client_moves(context, to)");
+    text.close("}");
+    text.gap();
+    text.open("fn follows_global_data(&self, entity_type: TypeId) -> bool {");
+    text.line("self.game.follows_global_data(entity_type)");
     text.close("}");
     call(text, wanted);
     ghost_changed(text, wanted);

@@ -27,7 +27,10 @@ const SOURCES: [(&str, &[&str]); 11] = [
         ],
     ),
     ("std::ops", &["Range"]),
-    ("annals_event", &["Audience", "CallError", "Outcome", "Place"]),
+    (
+        "annals_event",
+        &["Audience", "CallError", "GlobalScope", "Outcome", "Place"],
+    ),
     ("annals_event::ledger", &["Booking", "Order"]),
     (
         "annals_ids",

@@ -1,13 +1,11 @@
 //! Every envelope survives a round trip, and other bytes are rejected.
 
 use annals_def::{Change, Located, Path, Value};
-use annals_event::{Body, Cause, Subject};
+use annals_event::{Body, Cause, GlobalData, GlobalEntry, GlobalScope, GlobalVersion, SpaceVersion, Subject};
 use annals_ids::{MemberId, Part, Position, SpaceId};
 
-use annals_event::SpaceVersion;
-
 use super::*;
-use crate::client::Stamp;
+use crate::{bus::GlobalMessage, client::Stamp};
 
 const ENTITY: EntityId = EntityId(u64::MAX);
 const SESSION: SessionId = SessionId(4);
@@ -32,8 +30,11 @@ fn every_message() -> Vec<Message> {
     let views = every_view_message().into_iter().map(Message::View);
     let spaces = every_space_message().into_iter();
     let spaces = spaces.map(|message| Message::Space(SpaceId(u32::MAX), message));
+    let globals = every_global_message().into_iter();
+    let globals = GlobalScope::ALL.into_iter().cycle().zip(globals);
+    let globals = globals.map(|(scope, message)| Message::Global(scope, message));
     let calls = every_call_message().into_iter();
-    calls.chain(ghosts).chain(spaces).chain(views).collect()
+    calls.chain(ghosts).chain(spaces).chain(globals).chain(views).collect()
 }
 
 fn version(stamp: u64) -> SpaceVersion {
@@ -56,6 +57,31 @@ fn every_space_message() -> Vec<SpaceMessage> {
         },
         SpaceMessage::Entries(vec![entry(0, vec![1, 2]), entry(511, Vec::new())]),
         SpaceMessage::Entries(Vec::new()),
+    ]
+}
+
+fn every_global_message() -> Vec<GlobalMessage> {
+    let entry = |key: &str, value| GlobalEntry {
+        key: key.to_owned(),
+        version: GlobalVersion {
+            stamp: 7,
+            by: OwnerId(u32::MAX),
+        },
+        value,
+    };
+    let mut data = GlobalData::default();
+    data.take(entry("season", Some(Value::Int(4))));
+    data.take(entry("moon", None));
+    let versions = |data: &GlobalData, is_answer| GlobalMessage::Versions {
+        have: data.versions(),
+        is_answer,
+    };
+    vec![
+        GlobalMessage::Digest(data.digest()),
+        versions(&data, true),
+        versions(&GlobalData::default(), false),
+        GlobalMessage::Entries(data.entries().collect()),
+        GlobalMessage::Entries(Vec::new()),
     ]
 }
 
@@ -195,6 +221,14 @@ fn stamped(stamp: u64) -> SpaceEntry {
     }
 }
 
+fn global(stamp: u64) -> GlobalEntry {
+    GlobalEntry {
+        key: "season".to_owned(),
+        version: GlobalVersion { stamp, by: OwnerId(1) },
+        value: None,
+    }
+}
+
 fn call_message(link: Link, number: CallNumber, call: Call) -> CallMessage {
     CallMessage {
         link,
@@ -257,6 +291,7 @@ fn sequence_numbers_beyond_the_log_limit_are_refused() {
                 SpaceMessage::Entries(vec![SpaceEntry::of_life(number, OwnerId(1))]),
             ),
             Message::Space(SpaceId(1), SpaceMessage::Entries(vec![stamped(number)])),
+            Message::Global(GlobalScope::Realm, GlobalMessage::Entries(vec![global(number)])),
         ]
     };
     let half = ORDINALS / 2;
