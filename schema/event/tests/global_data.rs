@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use annals_def::{Value, split_mix};
+use annals_def::{EntityType, Plan, Renames, Schema, Value, split_mix};
 use annals_event::{
-    Body, Cause, Event, GLOBAL_KEY_BYTES, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope, GlobalVersion,
-    GlobalVersions, ORDINALS, OwnerState, Reader, Subject,
+    Body, Call, Cause, Event, GLOBAL_KEY_BYTES, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope,
+    GlobalVersion, GlobalVersions, Migration, ORDINALS, OwnerState, Reader, Receivers, Registration, Sent, Subject,
 };
-use annals_ids::{EntityId, Mailbox, OwnerId, OwnerKind, Part, TypeId, WorldTime};
+use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, OwnerKind, Part, TypeId, WorldTime};
 
 fn entry(key: &str, (stamp, by): (u64, u32), value: Option<Value>) -> GlobalEntry {
     let by = OwnerId(by);
@@ -232,4 +232,80 @@ fn registrations_are_found_by_key_and_entity() {
     assert_eq!(data.mailbox("b"), Some(mailbox(6)));
     assert_eq!(data.mailbox("c"), None);
     assert_eq!((data.len(), data.values().count()), (3, 2));
+}
+
+#[test]
+fn mailboxes_in_global_data_are_converted() {
+    let schema = |names: &[&str]| {
+        let types = names.iter().map(|name| EntityType::new(*name)).collect();
+        Schema::new(types, Vec::new(), Vec::new())
+    };
+    let (old, new) = (schema(&["Ape", "Bee", "Cat"]), schema(&["Bee", "Cat"]));
+    let plan = Plan::new(&old, &new, &Renames::default());
+    let (from, to) = (old.fingerprint(), new.fingerprint());
+    let receivers = Receivers::new();
+    let migration = Migration {
+        from,
+        to,
+        plan,
+        receivers,
+    };
+    let of_type = |type_id| Mailbox {
+        entity: EntityId(5),
+        home: OwnerId(1),
+        type_id: TypeId(type_id),
+        part: Part::Base,
+    };
+    let value = |type_id| Value::Mailbox(Some(of_type(type_id)));
+    let nested = |first: Value| Value::Sequence(vec![Value::UInt(2), Value::Dict(vec![first])]);
+    let version = (3, 1);
+    let mut state = state_with(&[entry("cats", version, Some(nested(value(2))))], GlobalScope::Realm);
+    let registry = [
+        entry("ape", version, Some(value(0))),
+        entry("bee", version, Some(value(1))),
+        entry("cat", version, None),
+    ];
+    state
+        .globals
+        .extend(state_with(&registry, GlobalScope::Registry).globals);
+    let registered = |outcome| Call::Registered {
+        by: EntityId(5),
+        of: CallNumber(8),
+        outcome,
+    };
+    let register = |type_id| Call::Register {
+        by: EntityId(5),
+        of: CallNumber(8),
+        key: "k".to_owned(),
+        type_id: TypeId(type_id),
+    };
+    let calls = |ape: Registration, type_id| {
+        [
+            register(type_id),
+            registered(Registration::Taken(of_type(type_id))),
+            registered(Registration::Done(entry("k", version, Some(value(type_id))))),
+            registered(ape),
+        ]
+    };
+    let peer = Address::Owner(OwnerId(2));
+    let sent = |calls: [Call; 4]| Sent {
+        home: OwnerId(2),
+        last: CallNumber(4),
+        unconfirmed: (1..).map(CallNumber).zip(calls).collect(),
+    };
+    let taken = Registration::Taken(of_type(0));
+    state.links.sent.insert(peer, sent(calls(taken, 1)));
+    state.schema = from;
+
+    let before = state.globals[&GlobalScope::Registry].versions();
+    migration.convert(&mut state).expect("it has a counterpart");
+    let realm = &state.globals[&GlobalScope::Realm];
+    assert_eq!(realm.get("cats"), Some(&nested(value(1))));
+    let registry = &state.globals[&GlobalScope::Registry];
+    assert_eq!(registry.mailbox("bee"), Some(of_type(0)));
+    assert_eq!(registry.mailbox("ape"), None, "its type was removed");
+    assert_eq!(registry.versions(), before, "copies that were equal stay so");
+    let removed = "it is registered by an entity whose type was removed";
+    let expected = sent(calls(Registration::Refused(removed.to_owned()), 0));
+    assert_eq!(state.links.sent[&peer], expected);
 }
