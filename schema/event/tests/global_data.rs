@@ -234,29 +234,37 @@ fn registrations_are_found_by_key_and_entity() {
     assert_eq!((data.len(), data.values().count()), (3, 2));
 }
 
-#[test]
-fn mailboxes_in_global_data_are_converted() {
+/// From types Ape, Bee and Cat to Bee and Cat.
+fn migration() -> Migration {
     let schema = |names: &[&str]| {
         let types = names.iter().map(|name| EntityType::new(*name)).collect();
         Schema::new(types, Vec::new(), Vec::new())
     };
     let (old, new) = (schema(&["Ape", "Bee", "Cat"]), schema(&["Bee", "Cat"]));
-    let plan = Plan::new(&old, &new, &Renames::default());
-    let (from, to) = (old.fingerprint(), new.fingerprint());
-    let receivers = Receivers::new();
-    let migration = Migration {
-        from,
-        to,
-        plan,
-        receivers,
-    };
-    let of_type = |type_id| Mailbox {
+    Migration {
+        from: old.fingerprint(),
+        to: new.fingerprint(),
+        plan: Plan::new(&old, &new, &Renames::default()),
+        receivers: Receivers::new(),
+    }
+}
+
+fn of_type(type_id: u16) -> Mailbox {
+    Mailbox {
         entity: EntityId(5),
         home: OwnerId(1),
         type_id: TypeId(type_id),
         part: Part::Base,
-    };
-    let value = |type_id| Value::Mailbox(Some(of_type(type_id)));
+    }
+}
+
+fn value(type_id: u16) -> Value {
+    Value::Mailbox(Some(of_type(type_id)))
+}
+
+#[test]
+fn mailboxes_in_global_data_are_converted() {
+    let migration = migration();
     let nested = |first: Value| Value::Sequence(vec![Value::UInt(2), Value::Dict(vec![first])]);
     let version = (3, 1);
     let mut state = state_with(&[entry("cats", version, Some(nested(value(2))))], GlobalScope::Realm);
@@ -268,6 +276,19 @@ fn mailboxes_in_global_data_are_converted() {
     state
         .globals
         .extend(state_with(&registry, GlobalScope::Registry).globals);
+    state.schema = migration.from;
+    let before = state.globals[&GlobalScope::Registry].versions();
+    migration.convert(&mut state).expect("it has a counterpart");
+    let realm = &state.globals[&GlobalScope::Realm];
+    assert_eq!(realm.get("cats"), Some(&nested(value(1))));
+    let registry = &state.globals[&GlobalScope::Registry];
+    assert_eq!(registry.mailbox("bee"), Some(of_type(0)));
+    assert_eq!(registry.mailbox("ape"), None, "its type was removed");
+    assert_eq!(registry.versions(), before, "copies that were equal stay so");
+}
+
+#[test]
+fn registrations_under_way_are_converted() {
     let registered = |outcome| Call::Registered {
         by: EntityId(5),
         of: CallNumber(8),
@@ -279,33 +300,26 @@ fn mailboxes_in_global_data_are_converted() {
         key: "k".to_owned(),
         type_id: TypeId(type_id),
     };
-    let calls = |ape: Registration, type_id| {
+    let calls = |type_id, last: Registration| {
         [
             register(type_id),
             registered(Registration::Taken(of_type(type_id))),
-            registered(Registration::Done(entry("k", version, Some(value(type_id))))),
-            registered(ape),
+            registered(Registration::Done(entry("k", (3, 1), Some(value(type_id))))),
+            registered(last),
         ]
     };
-    let peer = Address::Owner(OwnerId(2));
     let sent = |calls: [Call; 4]| Sent {
         home: OwnerId(2),
         last: CallNumber(4),
         unconfirmed: (1..).map(CallNumber).zip(calls).collect(),
     };
-    let taken = Registration::Taken(of_type(0));
-    state.links.sent.insert(peer, sent(calls(taken, 1)));
-    state.schema = from;
-
-    let before = state.globals[&GlobalScope::Registry].versions();
+    let peer = Address::Owner(OwnerId(2));
+    let migration = migration();
+    let mut state = OwnerState::new(OwnerId(7), Part::Base);
+    state.schema = migration.from;
+    let by_ape = Registration::Taken(of_type(0));
+    state.links.sent.insert(peer, sent(calls(1, by_ape)));
     migration.convert(&mut state).expect("it has a counterpart");
-    let realm = &state.globals[&GlobalScope::Realm];
-    assert_eq!(realm.get("cats"), Some(&nested(value(1))));
-    let registry = &state.globals[&GlobalScope::Registry];
-    assert_eq!(registry.mailbox("bee"), Some(of_type(0)));
-    assert_eq!(registry.mailbox("ape"), None, "its type was removed");
-    assert_eq!(registry.versions(), before, "copies that were equal stay so");
-    let removed = "it is registered by an entity whose type was removed";
-    let expected = sent(calls(Registration::Refused(removed.to_owned()), 0));
-    assert_eq!(state.links.sent[&peer], expected);
+    let removed = Registration::Refused("it is registered by an entity whose type was removed".to_owned());
+    assert_eq!(state.links.sent[&peer], sent(calls(0, removed)));
 }

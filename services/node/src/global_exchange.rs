@@ -85,7 +85,8 @@ impl GlobalExchange {
         if !scope.includes(cx.state().kind) {
             return;
         }
-        let data = cx.global_data(scope).cloned().unwrap_or_default();
+        let none = GlobalData::default();
+        let data = cx.global_data(scope).unwrap_or(&none);
         match message {
             GlobalMessage::Digest(digest) => {
                 if digest != data.digest() {
@@ -97,10 +98,11 @@ impl GlobalExchange {
                 }
             }
             GlobalMessage::Versions { have, is_answer } => {
-                send(cx, from, scope, &data.newer_than(&have));
                 let lacks = have.iter().any(|(key, version)| data.is_news(key, version));
-                if lacks && !is_answer {
-                    let (have, is_answer) = (data.versions(), true);
+                let own = (lacks && !is_answer).then(|| data.versions());
+                send(cx, from, scope, &data.newer_than(&have));
+                if let Some(have) = own {
+                    let is_answer = true;
                     cx.send(
                         from,
                         Message::Global(scope, GlobalMessage::Versions { have, is_answer }),

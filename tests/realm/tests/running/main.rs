@@ -23,6 +23,7 @@ mod disks;
 mod draining;
 mod evidence;
 mod full_disks;
+mod globals;
 mod hands;
 mod lives;
 mod logging_in;

@@ -1,0 +1,67 @@
+//! Global data and global bases among processes: every owner logs what another one wrote, also after kills.
+
+use std::time::{Duration, Instant};
+
+use annals_host::nats::ServerCount;
+
+use crate::{
+    bad_input::annals,
+    played::{Played, are_built, run},
+};
+
+/// Timeout for an entry to be in the logs of all owners. The sample changes the weather every 30 s.
+const EVERYWHERE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Number of base and cell owners of the realm: the first four that are created.
+const OWNERS: u32 = 4;
+
+/// Number of events with these words in the log of each owner.
+async fn logged(realm: &Played, words: &str) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for owner in 1..=OWNERS {
+        let mut command = annals(realm, "annals");
+        let of_owner = ["log", "tail", "-n", "100000", "--owner", &owner.to_string()];
+        let (status, said) = run(command.args(of_owner)).await;
+        assert!(status.success(), "{said}");
+        counts.push(said.lines().filter(|line| line.contains(words)).count());
+    }
+    counts
+}
+
+/// Waits until the log of every owner has more such events than before.
+async fn wait_until_everywhere(realm: &Played, words: &str, before: &[usize]) -> Vec<usize> {
+    let began = Instant::now();
+    loop {
+        let now = logged(realm, words).await;
+        if now.iter().zip(before).all(|(now, before)| now > before) {
+            println!("{words}: {now:?} after {:.1} s", began.elapsed().as_secs_f32());
+            return now;
+        }
+        assert!(
+            began.elapsed() < EVERYWHERE_TIMEOUT,
+            "{words}: {now:?} after {before:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_owner_knows_the_registered_space_and_the_weather_over_kills() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start(ServerCount::One, &[]).await;
+    let none = [0; OWNERS as usize];
+    wait_until_everywhere(&realm, "global base \"space\" is", &none).await;
+    let weather = "global data \"weather\" is";
+    let before = wait_until_everywhere(&realm, weather, &none).await;
+    for name in ["base-1", "base-2", "cell-1"] {
+        realm.kill(name);
+        realm.start_again(name);
+        realm.assert_playing(name).await;
+    }
+    wait_until_everywhere(&realm, weather, &before).await;
+    // Who holds it has not changed: no owner has logged another registration.
+    assert_eq!(logged(&realm, "global base \"space\" is").await, [1; OWNERS as usize]);
+    realm.stop_and_verify().await;
+}
