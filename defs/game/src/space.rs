@@ -43,6 +43,9 @@ pub const SPACE: &str = "space";
 const REGISTERED: u32 = 1;
 const REGISTRATION_MS: u64 = 30_000;
 
+/// Tag of the timer after which it registers again.
+const REGISTER_AGAIN: u32 = 1;
+
 /// Number of kinds of weather.
 const WEATHERS: u8 = 4;
 
@@ -53,8 +56,7 @@ impl space::BaseBehaviour for Sample {
     /// The space's entity is placed at the origin.
     fn created(&self, own: &mut space::Base<'_, '_>) -> Result<(), Denied> {
         own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
-        own.context
-            .register_globally(SPACE, REGISTRATION_MS, (REGISTERED, Vec::new()))?;
+        register(own)?;
         let place = Place {
             space: WORLD,
             ..Place::default()
@@ -67,7 +69,10 @@ impl space::BaseBehaviour for Sample {
     }
 
     /// The weather is the same in the whole realm.
-    fn timer(&self, own: &mut space::Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+    fn timer(&self, own: &mut space::Base<'_, '_>, _timer: TimerId, tag: u32) -> Result<(), Denied> {
+        if tag == REGISTER_AGAIN {
+            return register(own);
+        }
         let weather = one_of(own.context, WEATHERS);
         let weather = Value::UInt(weather.into());
         own.context.set_global(GlobalScope::Realm, WEATHER, weather)
@@ -83,16 +88,22 @@ impl space::BaseBehaviour for Sample {
     ) -> Result<(), Denied> {
         match outcome {
             Err(NotLearned::Late | NotLearned::Refused(_)) if then == REGISTERED => {
-                own.context
-                    .register_globally(SPACE, REGISTRATION_MS, (REGISTERED, Vec::new()))
+                own.context.set_timer(REGISTRATION_MS, 0, REGISTER_AGAIN);
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 
     fn populate(&self, own: &mut space::Base<'_, '_>, _caller: &Caller, monsters: u16) -> Result<(), Failure> {
         Ok(populate(own.context, monsters)?)
     }
+}
+
+/// Registers the space, so that any part of the realm finds it.
+fn register(own: &mut space::Base<'_, '_>) -> Result<(), Denied> {
+    let wait = (REGISTERED, Vec::new());
+    own.context.register_globally(SPACE, REGISTRATION_MS, wait)
 }
 
 /// A random number below `count`.

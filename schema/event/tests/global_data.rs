@@ -6,6 +6,7 @@ use annals_def::{EntityType, Plan, Renames, Schema, Value, split_mix};
 use annals_event::{
     Body, Call, Cause, Event, GLOBAL_KEY_BYTES, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope,
     GlobalVersion, GlobalVersions, Migration, ORDINALS, OwnerState, Reader, Receivers, Registration, Sent, Subject,
+    latest::value::value_length,
 };
 use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, OwnerKind, Part, TypeId, WorldTime};
 
@@ -153,10 +154,10 @@ fn malformed_entries_are_refused() {
         GlobalEntry::read(&mut Reader::new(&written))
     };
     let bytes = |length: usize| Some(Value::Bytes(vec![0; length]));
-    // Tag and length take three bytes.
-    let longest = entry("k", (1, 1), bytes(GLOBAL_VALUE_BYTES - 3));
+    // Tag and length take three bytes. Values may grow when definitions change.
+    let longest = entry("k", (1, 1), bytes(2 * GLOBAL_VALUE_BYTES - 3));
     assert_eq!(read(longest.clone()), Ok(longest));
-    assert!(read(entry("k", (1, 1), bytes(GLOBAL_VALUE_BYTES - 2))).is_err());
+    assert!(read(entry("k", (1, 1), bytes(2 * GLOBAL_VALUE_BYTES - 2))).is_err());
     let key = "k".repeat(GLOBAL_KEY_BYTES);
     assert!(read(entry(&key, (1, 1), None)).is_ok());
     for key in [String::new(), "k".repeat(GLOBAL_KEY_BYTES + 1)] {
@@ -322,4 +323,33 @@ fn registrations_under_way_are_converted() {
     migration.convert(&mut state).expect("it has a counterpart");
     let removed = Registration::Refused("it is registered by an entity whose type was removed".to_owned());
     assert_eq!(state.links.sent[&peer], sent(calls(0, removed)));
+}
+
+#[test]
+fn a_value_that_grows_in_a_conversion_can_be_read() {
+    let types = |first: usize| {
+        (first..200)
+            .map(|number| EntityType::new(format!("T{number}")))
+            .collect()
+    };
+    let old = Schema::new(types(100), Vec::new(), Vec::new());
+    let new = Schema::new(types(0), Vec::new(), Vec::new());
+    let migration = Migration {
+        from: old.fingerprint(),
+        to: new.fingerprint(),
+        plan: Plan::new(&old, &new, &Renames::default()),
+        receivers: Receivers::new(),
+    };
+    let mut list = Vec::new();
+    while value_length(&Value::Sequence(list.clone())) + 6 <= GLOBAL_VALUE_BYTES {
+        list.push(value(99));
+    }
+    let mut state = state_with(&[entry("k", (1, 1), Some(Value::Sequence(list)))], GlobalScope::Realm);
+    state.schema = migration.from;
+    migration.convert(&mut state).expect("it has a counterpart");
+    let converted = state.globals[&GlobalScope::Realm].get("k").expect("it is there");
+    assert!(value_length(converted) > GLOBAL_VALUE_BYTES);
+    let mut written = Vec::new();
+    state.write_own(&mut written);
+    assert_eq!(OwnerState::read_own(&written), Ok(state));
 }

@@ -109,15 +109,25 @@ impl BaseRole {
         Ok(())
     }
 
-    /// Has the owner on which the realm began, which keeps the registry, register an entity as a global base.
+    /// Calls the keeper of the registry, the owner on which the realm began, to register an entity as a global base.
     pub(crate) fn register(&self, cx: &mut OwnerContext, (entity, number): (EntityId, CallNumber), key: String) {
         match self.map.as_ref().and_then(|map| map.bootstrap) {
             Some(registry) => cx.request_registration((entity, number), key, registry),
             None => {
-                let why = "the realm has not begun: no owner keeps the registry yet; register again shortly";
-                cx.inform(entity, number, &Err(NotLearned::Refused(why.to_owned())));
+                let why = Denied::NoRegistry.to_string();
+                cx.inform(entity, number, &Err(NotLearned::Refused(why)));
             }
         }
+    }
+
+    /// Calls the keeper of the registry to end a registration of an entity.
+    ///
+    /// # Errors
+    /// When the realm has not begun, as far as is known here.
+    pub(crate) fn deregister(&self, cx: &mut OwnerContext, entity: EntityId, key: &str) -> Result<(), Denied> {
+        let registry = self.map.as_ref().and_then(|map| map.bootstrap);
+        cx.deregister(entity, key.to_owned(), registry.ok_or(Denied::NoRegistry)?);
+        Ok(())
     }
 
     fn deny_cell(&mut self, cx: &mut OwnerContext, entity: EntityId) {

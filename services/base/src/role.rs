@@ -23,8 +23,8 @@ use crate::{
     view::OwnView,
 };
 
-/// Maximum cell parts that wait for the first map. The director sends the map as soon as it learns of an owner; until
-/// then only entities that are restored or created at once can request a cell part.
+/// Maximum requests that wait for the first map. The director sends the map as soon as it learns of an owner; until
+/// then only entities that are restored or created at once can make one.
 const UNPLACED_LIMIT: usize = 10_000;
 
 /// A base owner's role.
@@ -197,14 +197,16 @@ impl Role for BaseRole {
     fn request(&mut self, cx: &mut OwnerContext, by: EntityId, request: Request) {
         let needs_map = matches!(
             request,
-            Request::CreateCell { .. } | Request::OpenSpace { .. } | Request::Register { .. }
+            Request::CreateCell { .. }
+                | Request::OpenSpace { .. }
+                | Request::Register { .. }
+                | Request::Deregister { .. }
         );
-        let waits = needs_map && self.map.is_none();
+        let waits = needs_map && (self.map.is_none() || !self.unplaced.is_empty());
         if waits && self.unplaced.len() < UNPLACED_LIMIT {
             self.unplaced.push_back((by, request));
-        } else if let Err(why) = self.fulfil(cx, &request) {
-            self.counters.denied += 1;
-            cx.deny(by, &Nowhere, &request, &why);
+        } else {
+            self.execute(cx, by, &request);
         }
     }
 
@@ -266,7 +268,7 @@ impl Role for BaseRole {
         if self.map.is_some()
             && let Some((by, request)) = self.unplaced.pop_front()
         {
-            cx.request(by, request);
+            self.execute(cx, by, &request);
         } else if let Some(session) = self.sessions.overdue(cx.now().mono) {
             self.counters.expired += 1;
             self.end_session(cx, session, CloseReason::Ended);
@@ -291,6 +293,14 @@ impl Role for BaseRole {
 }
 
 impl BaseRole {
+    /// Performs a request of behaviour, or denies it.
+    fn execute(&mut self, cx: &mut OwnerContext, by: EntityId, request: &Request) {
+        if let Err(why) = self.fulfil(cx, request) {
+            self.counters.denied += 1;
+            cx.deny(by, &Nowhere, request, &why);
+        }
+    }
+
     /// Performs a request of behaviour. Idempotent.
     fn fulfil(&mut self, cx: &mut OwnerContext, request: &Request) -> Result<(), Denied> {
         match request {
@@ -319,6 +329,7 @@ impl BaseRole {
                 self.register(cx, (*entity, *number), key.clone());
                 Ok(())
             }
+            Request::Deregister { entity, key } => self.deregister(cx, *entity, key),
             Request::Teleport { .. } => Err(Denied::CellOnly { what: "teleport" }),
             Request::InvokeFor { .. } => Err(Denied::CellOnly {
                 what: "call the client of another entity",

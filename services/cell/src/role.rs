@@ -225,7 +225,8 @@ impl Role for CellRole {
             Request::CreateCell { .. }
             | Request::GiveClient { .. }
             | Request::CloseClient { .. }
-            | Request::Register { .. } => Err(Denied::BaseOnly { what: "request it" }),
+            | Request::Register { .. }
+            | Request::Deregister { .. } => Err(Denied::BaseOnly { what: "request it" }),
         };
         if let Err(why) = done {
             self.counters.denied += 1;

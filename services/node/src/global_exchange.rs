@@ -143,7 +143,8 @@ impl GlobalExchange {
         self.peers.get(&scope).cloned().unwrap_or_default()
     }
 
-    /// Asks the keeper of the registry to end the registrations of entities whose home this owner is and that are gone.
+    /// Calls the keeper of the registry to end the registrations of entities whose home this owner is and that are gone.
+    /// If this owner is the keeper, the call is executed with the next input.
     fn end_registrations(&mut self, cx: &mut OwnerContext) {
         let state = cx.state();
         let Some(data) = state
@@ -165,7 +166,8 @@ impl GlobalExchange {
         self.ending.retain(|key, _| gone.contains_key(key));
         for (key, (entity, version)) in gone {
             if self.ending.get(&key) != Some(&version) && cx.needs(key.len()).is_ok() {
-                cx.deregister(entity, &key);
+                // The writer of a registration is the owner that keeps the registry.
+                cx.deregister(entity, key.clone(), version.by);
                 self.ending.insert(key, version);
             }
         }

@@ -182,6 +182,12 @@ pub enum Request {
         /// The key.
         key: String,
     },
+    /// End a registration of a base entity as a global base.
+    Deregister {
+        entity: EntityId,
+        /// The key.
+        key: String,
+    },
     /// Open a space again, if it is destroyed.
     OpenSpace {
         /// The requesting entity.
@@ -204,6 +210,7 @@ impl Request {
             | Request::Teleport { entity, .. }
             | Request::InvokeFor { viewer: entity, .. }
             | Request::Register { entity, .. }
+            | Request::Deregister { entity, .. }
             | Request::OpenSpace { entity, .. } => *entity,
         }
     }

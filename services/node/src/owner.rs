@@ -3,17 +3,13 @@
 //! A shell calls [`Owner::handle`] with one input, then drains [`Owner::poll_log`] and [`Owner::poll_output`], in this
 //! order, and calls `handle` again at the latest at [`Owner::deadline`]. Nothing in this module waits.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use annals_def::Schema;
-use annals_event::{Body, Call, CallError, Event, GlobalScope, Imprint, Link, OwnerState, Subject, Timer};
+use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Subject, Timer};
 use annals_ids::{
     Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, SpaceId, Tick,
-    TypeId, WorldTime,
+    WorldTime,
 };
 use annals_personal::PersonalKey;
 use annals_wire::{
@@ -37,7 +33,7 @@ use crate::{
     lifecycle_events::{LifecycleEvent, LifecycleEvents},
     outbound::{OUTSIDE, OutboundAnswer},
     output::{Output, Request},
-    owner_context::{Local, OwnerContext, OwnerContextParts},
+    owner_context::{GlobalNotice, Local, OwnerContext, OwnerContextParts},
     schedule::Due,
     tally::{CostKind, Member},
     teleport::LOCATED,
@@ -403,9 +399,9 @@ impl<R: Role> Owner<R> {
 
     /// Ends an input: executes calls within the owner and requests of behaviour, confirms calls, and publishes events.
     fn finish(&mut self) {
-        let mut changes = Vec::new();
+        let (mut changes, mut followers) = (Vec::new(), None);
         for done in 0.. {
-            if self.cx.is_idle() && self.cx.global_changes.is_empty() {
+            if self.cx.is_idle() {
                 break;
             }
             if done == LOCAL_LIMIT || self.cx.room() == 0 {
@@ -414,9 +410,12 @@ impl<R: Role> Owner<R> {
                 self.take_local(local);
             } else if let Some((by, request)) = self.cx.requests.pop_front() {
                 self.role.request(&mut self.cx, by, request);
-            } else if let Some((scope, entry)) = self.cx.global_changes.pop_front() {
-                self.notify_followers(scope, &entry.key);
-                changes.push((scope, entry));
+            } else if let Some(notice) = self.cx.global_notices.pop_front() {
+                let followers = followers.get_or_insert_with(|| self.cx.followers());
+                self.notify_followers(&notice, followers);
+                if let GlobalNotice::Changed(scope, entry) = notice {
+                    changes.push((scope, entry));
+                }
             }
         }
         for (link, upto) in self.cx.confirm_taken() {
@@ -433,21 +432,26 @@ impl<R: Role> Owner<R> {
         }
     }
 
-    /// Calls behaviour for each part that follows global data, after a change.
-    fn notify_followers(&mut self, scope: GlobalScope, key: &str) {
-        let behaviour = Arc::clone(self.cx.behaviour());
-        let types = self.cx.schema().types().iter().map(|found| found.id);
-        let followed: BTreeSet<TypeId> = types.filter(|found| behaviour.follows_global_data(*found)).collect();
-        if followed.is_empty() {
-            return;
-        }
-        let entities = self.cx.state().entities.iter();
-        let followers = entities.filter(|(_, image)| followed.contains(&image.type_id));
-        let followers: Vec<EntityId> = followers.map(|(entity, _)| *entity).collect();
-        for entity in followers {
-            self.cx.run(entity, self.role.around(), |behaviour, context| {
+    /// Calls behaviour of parts that follow global data.
+    fn notify_followers(&mut self, notice: &GlobalNotice, followers: &[EntityId]) {
+        let call = |cx: &mut OwnerContext, role: &R, entity, scope, key: &str| {
+            cx.run(entity, role.around(), |behaviour, context| {
                 behaviour.global_changed(context, scope, key);
             });
+        };
+        match notice {
+            GlobalNotice::Changed(scope, entry) => {
+                for follower in followers {
+                    call(&mut self.cx, &self.role, *follower, *scope, &entry.key);
+                }
+            }
+            GlobalNotice::Arrived(entity) => {
+                let globals = self.cx.state().globals.iter();
+                let keys = globals.flat_map(|(scope, data)| data.entries().map(|entry| (*scope, entry.key)));
+                for (scope, key) in keys.collect::<Vec<_>>() {
+                    call(&mut self.cx, &self.role, *entity, scope, &key);
+                }
+            }
         }
     }
 
@@ -455,12 +459,12 @@ impl<R: Role> Owner<R> {
     fn abort_input(&mut self) {
         let calls = self.cx.local.drain(..).count();
         let requests = self.cx.requests.drain(..).count();
-        let changes = self.cx.global_changes.drain(..).count();
+        let notices = self.cx.global_notices.drain(..).count();
         let left = self.cx.room();
         self.cx.report(OwnerError::Cut {
             calls,
             requests,
-            changes,
+            notices,
             left,
         });
     }

@@ -4,7 +4,7 @@
 //! routes, timers, calls to resend. Soft state is rebuilt from the folded state and may be lost at any time.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -45,6 +45,15 @@ pub(crate) enum Local {
     Numbered(CallMessage),
 }
 
+/// Something about global data that the parts that follow it are notified of, before the input ends.
+#[derive(Debug)]
+pub(crate) enum GlobalNotice {
+    /// An entry was recorded.
+    Changed(GlobalScope, GlobalEntry),
+    /// A follower came here, or came back. It may lack changes that were recorded here before, and not yet where it was.
+    Arrived(EntityId),
+}
+
 /// The state of one owner that its role and the game's behaviour read and change.
 pub struct OwnerContext {
     pub(crate) now: Now,
@@ -58,8 +67,8 @@ pub struct OwnerContext {
     pub(crate) local: VecDeque<Local>,
     /// Requests of behaviour to the role, each with the entity that made it.
     pub(crate) requests: VecDeque<(EntityId, Request)>,
-    /// Changes of global data that behaviour has not been called for.
-    pub(crate) global_changes: VecDeque<(GlobalScope, GlobalEntry)>,
+    /// What followers of global data have not been notified of.
+    pub(crate) global_notices: VecDeque<GlobalNotice>,
     pub(crate) ids: IdBlocks,
     pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
     pub(crate) trace: Trace,
@@ -100,7 +109,7 @@ impl OwnerContext {
             call_links: CallLinks::default(),
             local: VecDeque::new(),
             requests: VecDeque::new(),
-            global_changes: VecDeque::new(),
+            global_notices: VecDeque::new(),
             ids: parts.ids,
             dice: parts.dice,
             trace: Trace::default(),
@@ -262,6 +271,7 @@ impl OwnerContext {
             body,
             Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } | Body::Returned { .. }
         );
+        let returns = matches!(body, Body::Onloaded { .. } | Body::Returned { .. });
         let placed = matches!(body, Body::Placed(Some(_)));
         if let (Some(entity), Body::Placed(None)) = (entity, &body) {
             self.routes.forget(entity);
@@ -280,6 +290,9 @@ impl OwnerContext {
         if let (Some(entity), true) = (entity, begins) {
             self.shown_since.insert(entity, self.journal.label());
             self.adopt(entity);
+            if returns && self.follows_global_data(entity) {
+                self.global_notices.push_back(GlobalNotice::Arrived(entity));
+            }
         }
     }
 
@@ -348,11 +361,11 @@ impl OwnerContext {
         &self.tally
     }
 
-    /// Whether the present input has no pending calls within the owner and no pending requests. An entity may leave
-    /// only then, or pending work for it would not find it.
+    /// Whether the present input has no pending calls within the owner, requests, or notices of global data. An entity
+    /// may leave only then, or pending work for it would not find it.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.local.is_empty() && self.requests.is_empty()
+        self.local.is_empty() && self.requests.is_empty() && self.global_notices.is_empty()
     }
 
     /// A cell part was found on another owner: calls for it are sent there, and callers that ask here are redirected.
@@ -463,6 +476,25 @@ impl OwnerContext {
             }
             _ => {}
         }
+    }
+
+    fn follows_global_data(&self, entity: EntityId) -> bool {
+        let type_id = self.image(entity).map(|image| image.type_id);
+        type_id.is_some_and(|type_id| self.behaviour.follows_global_data(type_id))
+    }
+
+    /// All parts here that follow global data.
+    pub(crate) fn followers(&self) -> Vec<EntityId> {
+        let types = self.schema.types().iter().map(|found| found.id);
+        let followed: BTreeSet<TypeId> = types
+            .filter(|found| self.behaviour.follows_global_data(*found))
+            .collect();
+        if followed.is_empty() {
+            return Vec::new();
+        }
+        let entities = self.state().entities.iter();
+        let followers = entities.filter(|(_, image)| followed.contains(&image.type_id));
+        followers.map(|(entity, _)| *entity).collect()
     }
 
     /// Derives the soft state of an entity that has become real here.

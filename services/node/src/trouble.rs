@@ -46,7 +46,7 @@ pub enum OwnerError {
     },
     /// One input caused more work than any may: behaviour calls itself in a circle, or records without end.
     #[error(
-        "{calls} calls, {requests} requests and {changes} notices of changed global data of one input were dropped, with \
+        "{calls} calls, {requests} requests and {notices} notices of global data of one input were dropped, with \
          room for {left} B more: behaviour calls itself recursively, or does too much in one input"
     )]
     Cut {
@@ -54,8 +54,8 @@ pub enum OwnerError {
         calls: usize,
         /// Dropped requests of behaviour to its role.
         requests: usize,
-        /// Changes of global data for which behaviour was not called.
-        changes: usize,
+        /// Notices of global data that its followers did not get.
+        notices: usize,
         /// Bytes that the input might still have recorded.
         left: usize,
     },

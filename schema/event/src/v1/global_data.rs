@@ -23,14 +23,18 @@ use super::{
 };
 use crate::encoding::{Malformed, Reader, put_bytes, put_number};
 
-/// Maximum number of keys of a scope that behaviour may use, removed ones included.
+/// Maximum number of keys of a scope, removed ones included, with which an owner adds another.
 pub const GLOBAL_KEYS: usize = 1_024;
 
 /// Maximum length of a key (bytes).
 pub const GLOBAL_KEY_BYTES: usize = 128;
 
-/// Maximum size of a value, bytes as encoded in the log.
+/// Maximum size of a value that is written, bytes as encoded in the log.
 pub const GLOBAL_VALUE_BYTES: usize = 4 << 10;
+
+/// Maximum size of a value that is read. A mailbox takes at most two bytes more when definitions change and its type
+/// gets a larger number, of at least five bytes before.
+const READ_VALUE_BYTES: usize = 2 * GLOBAL_VALUE_BYTES;
 
 /// Which owners have a copy, and which names it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +66,7 @@ pub struct GlobalEntry {
     /// 1 to [`GLOBAL_KEY_BYTES`] bytes.
     pub key: String,
     pub version: GlobalVersion,
-    /// At most [`GLOBAL_VALUE_BYTES`]; `None` once it was removed.
+    /// At most [`GLOBAL_VALUE_BYTES`] when written; `None` once it was removed.
     pub value: Option<Value>,
 }
 
@@ -343,6 +347,6 @@ fn take_content(reader: &mut Reader<'_>) -> Result<Option<Value>, Malformed> {
     let value = take_option(reader, take_value)?;
     let fits = value
         .as_ref()
-        .is_none_or(|value| value_length(value) <= GLOBAL_VALUE_BYTES);
+        .is_none_or(|value| value_length(value) <= READ_VALUE_BYTES);
     fits.then_some(value).ok_or(wrong)
 }

@@ -101,6 +101,15 @@ pub fn value_length(value: &Value) -> usize {
     1 + tagged
 }
 
+/// How deep a value is nested: 0 for one that contains no others. A value deeper than [`MAX_DEPTH`] cannot be read.
+#[must_use]
+pub fn value_depth(value: &Value) -> usize {
+    match value {
+        Value::Sequence(values) | Value::Dict(values) => 1 + values.iter().map(value_depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 fn put_axes(out: &mut Vec<u8>, tag: u8, axes: &[f32]) {
     out.push(tag);
     for axis in axes {

@@ -4,7 +4,7 @@ use annals_base::BaseInput;
 use annals_def::Value;
 use annals_event::{
     Body, Call, GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope, GlobalVersion,
-    Link, Registration,
+    Link, Registration, latest::value::MAX_DEPTH,
 };
 use annals_ids::{Address, CallNumber, EntityId, Epoch, Mailbox, MemberId, OwnerId, Part};
 use annals_node::{Context, Denied};
@@ -214,6 +214,62 @@ fn the_owner_on_which_the_realm_began_keeps_the_registry() {
     assert_eq!(data(&host, GlobalScope::Registry).mailbox(NEST), None);
 }
 
+fn register_and_deregister(context: &mut Context<'_>) {
+    register(context);
+    context.deregister_globally(NEST).unwrap();
+}
+
+#[test]
+fn a_registration_is_ended_on_request_before_its_answer_is_known() {
+    let (mut host, [entity, _]) = host_with(register_and_deregister, with_other(1));
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    let sent = calls(&mut host);
+    let [Call::Register { .. }, Call::Deregister { entity: ended, key }] = &sent[..] else {
+        panic!("{sent:?}")
+    };
+    assert_eq!((*ended, key.as_str()), (entity, NEST));
+
+    let (mut host, [entity, _]) = host_with(register_and_deregister, map());
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    assert!(trail(&host, entity).contains('G'), "{}", trail(&host, entity));
+    assert_eq!(data(&host, GlobalScope::Registry).mailbox(NEST), None);
+}
+
+#[test]
+fn requests_before_the_first_map_keep_their_order() {
+    let mut host = Host::of(Game {
+        errand: Some(|context| {
+            register_and_deregister(context);
+            register(context);
+        }),
+        ..Game::default()
+    });
+    let entity = checked_out(&host, 5, 1);
+    host.role(BaseInput::Begin(annals_base::Begin { request: 3, entity }));
+    host.settle();
+    let (_, begun) = host.begun.pop().expect("it is answered");
+    let entity = begun.expect("it begins").mailbox.entity;
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    assert_eq!(calls(&mut host), []);
+    host.role(BaseInput::Map(with_other(1)));
+    // Before the waiting requests are made.
+    host.call_again(entity, RUN_ERRAND);
+    host.settle();
+    let sent = calls(&mut host);
+    let made: String = sent
+        .iter()
+        .map(|call| match call {
+            Call::Register { .. } => 'r',
+            Call::Deregister { .. } => 'd',
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(made, "rdrrdr");
+}
+
 #[test]
 fn a_registration_that_arrives_after_the_end_of_its_entity_is_ended() {
     let (mut host, [entity, _]) = host_with(register, with_other(1));
@@ -421,6 +477,11 @@ fn values_and_keys_that_do_not_fit_are_denied() {
             }
             let denied = context.set_global(realm, "a", Value::Bytes(vec![0; GLOBAL_VALUE_BYTES]));
             assert!(matches!(denied, Err(Denied::GlobalValue { .. })), "{denied:?}");
+            // The log could not be read with it.
+            let nested = |depth| (0..depth).fold(value(), |inner, _| Value::Sequence(vec![inner]));
+            let denied = context.set_global(realm, "a", nested(MAX_DEPTH + 1));
+            assert!(matches!(denied, Err(Denied::GlobalDepth { .. })), "{denied:?}");
+            context.set_global(realm, "0", nested(MAX_DEPTH)).unwrap();
             for number in 0..GLOBAL_KEYS {
                 context.set_global(realm, &number.to_string(), value()).unwrap();
             }

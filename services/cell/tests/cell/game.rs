@@ -11,7 +11,7 @@ use annals_def::{
     Argument, DataType, Distribution, EntityType, LodLevel, Method, Parts, Path, Property, Reach, Replaced, Schema,
     Sequence, Value, Volatile, generate_change,
 };
-use annals_event::{Audience, CallError, Outcome, Place, space_data::FIRST_OWN_KEY};
+use annals_event::{Audience, CallError, GlobalScope, Outcome, Place, space_data::FIRST_OWN_KEY};
 use annals_ids::{Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
 use annals_node::{Answer, Behaviour, Caller, Context, ControllerSignal, Denied, GhostView, Request, TeleportFailed};
 
@@ -197,6 +197,9 @@ pub(crate) struct Game {
     pub(crate) ghost_changes: Mutex<Vec<GhostChange>>,
     /// Requests that were denied after they were made: by which entity, and why.
     pub(crate) requests_denied: Mutex<Vec<(EntityId, Denied)>>,
+    /// Whether avatars follow global data, and their notifications: entity, key, value.
+    pub(crate) follows: AtomicBool,
+    pub(crate) notices: Mutex<Vec<(EntityId, String, Option<Value>)>>,
     /// Receivers of one-way calls that are gone, and the caller.
     pub(crate) lost: Mutex<Vec<(EntityId, Address)>>,
     /// Answers: which entity waited, for what, and how it ended.
@@ -258,6 +261,15 @@ impl Behaviour for Game {
             .lock()
             .expect("the lock is not poisoned")
             .push(denied);
+    }
+
+    fn follows_global_data(&self, entity_type: TypeId) -> bool {
+        entity_type == AVATAR && self.follows.load(Ordering::Relaxed)
+    }
+
+    fn global_changed(&self, context: &mut Context<'_>, scope: GlobalScope, key: &str) {
+        let notice = (context.entity(), key.to_owned(), context.global(scope, key).cloned());
+        self.notices.lock().expect("the lock is not poisoned").push(notice);
     }
 
     fn calls_lost(&self, context: &mut Context<'_>, to: Address) {

@@ -16,6 +16,7 @@ mod faults;
 mod forwarding;
 mod game;
 mod ghosts;
+mod globals;
 mod handover;
 mod home;
 mod interleavings;

@@ -549,6 +549,7 @@ fn three_cells() -> SpaceMap {
     SpaceMap {
         version: 1,
         spaces: [(SPACE, space)].into(),
+        cells: [WEST, MIDDLE, EAST].into(),
         ..SpaceMap::default()
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use annals_def::{Value, check};
-use annals_event::{Body, Call, CallError, Outcome, Place, Subject};
+use annals_event::{
+    Body, Call, CallError, Outcome, Place, Subject,
+    latest::value::{MAX_DEPTH, value_depth},
+};
 use annals_ids::{Address, DatabaseId, EntityId, MemberId, Part, TypeId};
 
 use super::{Context, Denied, properties::fits};
@@ -187,8 +190,19 @@ impl OwnerContext {
         let mut call = Call::Reply { of, outcome };
         let mut bytes = Vec::new();
         call.write(&mut bytes);
-        if let Err(spent) = self.needs(bytes.len()) {
-            let outcome = Err(CallError::Internal(format!("the reply is too large: {spent}")));
+        // The log cannot be read with a value that is nested deeper.
+        let is_too_deep = match &call {
+            Call::Reply {
+                outcome: Ok(values), ..
+            } => values.iter().any(|value| value_depth(value) > MAX_DEPTH),
+            _ => false,
+        };
+        let refused = match self.needs(bytes.len()) {
+            Err(spent) => Some(format!("the reply is too large: {spent}")),
+            Ok(()) => is_too_deep.then(|| format!("the reply is nested deeper than {MAX_DEPTH}")),
+        };
+        if let Some(why) = refused {
+            let outcome = Err(CallError::Internal(why));
             call = Call::Reply { of, outcome };
         }
         if self.state().links(caller.link.to).is_some() {

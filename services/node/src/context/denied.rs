@@ -3,6 +3,7 @@
 use annals_def::{AccountView, ChangeError, Mismatch};
 use annals_event::{
     GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalScope, MANUAL_LIMIT, SPACE_KEYS, SPACE_VALUE_BYTES,
+    latest::value::MAX_DEPTH,
     ledger::{ORDERS_WAITING, RefusalReason},
     space_data::{FIRST_OWN_KEY, GEOMETRIES},
 };
@@ -226,6 +227,15 @@ pub enum Denied {
         /// Its size.
         bytes: usize,
     },
+    /// A value of global data is nested too deep.
+    #[error("the value is nested {depth} deep; the limit of global data is {MAX_DEPTH}")]
+    GlobalDepth {
+        /// Its depth.
+        depth: usize,
+    },
+    /// No owner keeps the registry yet.
+    #[error("the realm has not begun, and no owner keeps the registry of global bases yet; try again shortly")]
+    NoRegistry,
     /// The scope has the maximum number of keys.
     #[error("{scope:?} has {GLOBAL_KEYS} keys, removed ones included; use a fixed set of keys")]
     GlobalKeys {

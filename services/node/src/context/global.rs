@@ -3,7 +3,8 @@
 use annals_def::Value;
 use annals_event::{
     Body, Call, GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope, Registration,
-    Subject, latest::value::value_length,
+    Subject,
+    latest::value::{MAX_DEPTH, value_depth, value_length},
 };
 use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, Part};
 
@@ -12,7 +13,7 @@ use crate::{
     behaviour::Caller,
     inquiry::{Learned, NotLearned},
     output::Request,
-    owner_context::OwnerContext,
+    owner_context::{GlobalNotice, OwnerContext},
 };
 
 impl Context<'_> {
@@ -31,12 +32,17 @@ impl Context<'_> {
     /// Writes a value into the global data. This owner's parts see it at once, those of the others within a moment: for
     /// types that [follow](crate::Behaviour::follows_global_data) it, on each owner,
     /// [`global_changed`](crate::Behaviour::global_changed) is called. Of concurrent writes to one key, the later one
-    /// wins, by game time.
+    /// wins, by game time; a write is newer than every value that this owner knows.
     ///
     /// # Errors
     /// If parts of this kind have no such data, the scope is the registry, the key is empty or too long, the value is
-    /// too large, there are too many keys, or the input has reached its limit of recorded bytes.
+    /// too large or nested too deep, this owner knows [`GLOBAL_KEYS`] others, or the input has reached its limit of
+    /// recorded bytes.
     pub fn set_global(&mut self, scope: GlobalScope, key: &str, value: Value) -> Result<(), Denied> {
+        let depth = value_depth(&value);
+        if depth > MAX_DEPTH {
+            return Err(Denied::GlobalDepth { depth });
+        }
         let bytes = value_length(&value);
         if bytes > GLOBAL_VALUE_BYTES {
             return Err(Denied::GlobalValue { bytes });
@@ -83,16 +89,17 @@ impl Context<'_> {
         self.request(Request::Register { entity, number, key })
     }
 
-    /// Ends this base part's registration under a key (`deregisterGlobally`). Has no effect if it has none.
+    /// Ends this base part's registration under a key (`deregisterGlobally`). Has no effect if it has none. It is
+    /// executed after registrations that were requested before.
     ///
     /// # Errors
-    /// If this is the cell part, or the input has reached its limit of recorded bytes.
+    /// If this is the cell part, or the key is empty or too long.
     pub fn deregister_globally(&mut self, key: &str) -> Result<(), Denied> {
         self.needs_base("register globally")?;
+        check_key(key)?;
         self.cx.needs(key.len())?;
-        let entity = self.entity();
-        self.cx.deregister(entity, key);
-        Ok(())
+        let (entity, key) = (self.entity(), key.to_owned());
+        self.request(Request::Deregister { entity, key })
     }
 
     fn write_global(&mut self, scope: GlobalScope, key: &str, value: Option<Value>) -> Result<(), Denied> {
@@ -122,7 +129,8 @@ impl OwnerContext {
 
     /// Applies an entry that is newer than the one held.
     pub(crate) fn record_global(&mut self, scope: GlobalScope, entry: GlobalEntry) {
-        self.global_changes.push_back((scope, entry.clone()));
+        self.global_notices
+            .push_back(GlobalNotice::Changed(scope, entry.clone()));
         self.record(Subject::Owner, false, Body::GlobalData { scope, entry });
     }
 
@@ -206,17 +214,10 @@ impl OwnerContext {
         }
     }
 
-    /// Calls the owner that keeps the registry to end a registration of an entity of this owner, if it is known here.
-    /// The writer of the registration is the one that keeps it.
-    pub(crate) fn deregister(&mut self, entity: EntityId, key: &str) {
-        let data = self.global_data(GlobalScope::Registry);
-        let is_held = |data: &&GlobalData| data.mailbox(key).is_some_and(|holder| holder.entity == entity);
-        let Some(version) = data.filter(is_held).and_then(|data| data.version(key)) else {
-            return;
-        };
-        let (from, to) = (Address::Owner(self.owner()), Address::Owner(version.by));
-        let key = key.to_owned();
-        self.call(from, to, version.by, Call::Deregister { entity, key });
+    /// Calls the owner that keeps the registry to end a registration of an entity of this owner.
+    pub fn deregister(&mut self, entity: EntityId, key: String, registry: OwnerId) {
+        let (from, to) = (Address::Owner(self.owner()), Address::Owner(registry));
+        self.call(from, to, registry, Call::Deregister { entity, key });
     }
 }
 

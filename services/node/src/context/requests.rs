@@ -125,7 +125,7 @@ fn about(request: &Request) -> (&'static str, Option<Part>) {
         Request::CloseClient { .. } => ("close the connection of its client", Some(Part::Base)),
         Request::Teleport { .. } => ("teleport", Some(Part::Cell)),
         Request::InvokeFor { .. } => ("call its client", Some(Part::Cell)),
-        Request::Register { .. } => ("register globally", Some(Part::Base)),
+        Request::Register { .. } | Request::Deregister { .. } => ("register globally", Some(Part::Base)),
         Request::OpenSpace { .. } => ("open a space", None),
     }
 }

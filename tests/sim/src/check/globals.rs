@@ -1,10 +1,10 @@
 //! Global data converges (R1, R2): at rest every owner of a scope holds the state that follows from all logs. And the
-//! registry gives each key to one entity at a time (R3), which exists (R4).
+//! registry gives each key to one entity at a time (R3), which exists and has not ended its registration (R4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use annals_event::{Body, GlobalData, GlobalScope, Subject};
-use annals_ids::OwnerId;
+use annals_event::{Body, Call, GlobalData, GlobalScope, Subject};
+use annals_ids::{EntityId, OwnerId};
 
 use crate::{archive::Archive, world::World};
 
@@ -22,6 +22,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             }
         }
     }
+    let ended = ended(archive);
     let registry = logged.get(&GlobalScope::Registry).cloned().unwrap_or_default();
     for (key, _) in registry.values() {
         let holder = registry.mailbox(key);
@@ -31,6 +32,11 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
         });
         if !exists {
             wrong.push(format!("{key} is held by {holder:?}, which does not exist"));
+        }
+        // No entity of the game registers twice.
+        let left = holder.is_some_and(|holder| ended.contains(&(holder.entity, key)));
+        if left {
+            wrong.push(format!("{key} is held by {holder:?}, which has ended that"));
         }
     }
     let keeper = world.map.bootstrap.unwrap_or_default();
@@ -57,6 +63,19 @@ fn entries(archive: &Archive) -> impl Iterator<Item = (OwnerId, GlobalScope, &an
         (Body::GlobalData { scope, entry }, Subject::Owner) => Some((owner, *scope, entry)),
         _ => None,
     })
+}
+
+/// The registrations that owners called the keeper to end.
+fn ended(archive: &Archive) -> BTreeSet<(EntityId, &str)> {
+    let events = archive.logs.values().flatten().flat_map(|batch| &batch.events);
+    let calls = events.filter_map(|event| match &event.body {
+        Body::Called {
+            call: Call::Deregister { entity, key },
+            ..
+        } => Some((*entity, key.as_str())),
+        _ => None,
+    });
+    calls.collect()
 }
 
 /// Global data folded from all logs.

@@ -74,24 +74,35 @@ pub(super) fn created(context: &mut Context<'_>) {
     let nest = NESTS[usize::try_from(number % 2).expect("a bit")];
     let asked = context.register_globally(nest, TIMEOUT, (NESTED, Vec::new()));
     asked.unwrap_or_else(|denied| panic!("{denied}"));
+    if number.is_multiple_of(5) {
+        // Before there is an answer.
+        leave(context, nest);
+    }
 }
 
 /// The answer to a registration. An egg that got its nest finds itself there, and sometimes leaves it.
 pub(super) fn nested(context: &mut Context<'_>, outcome: &Result<Learned, NotLearned>) {
     match outcome {
         Ok(Learned::Registered { key }) => {
-            let holder = context.global_base(key);
-            let removed = holder.is_none_or(|holder| holder.entity != context.entity());
-            assert!(!removed, "{key} is held by {holder:?}");
+            let holder = context.global_base(key).map(|holder| holder.entity);
+            let left_before = context.entity().0.is_multiple_of(5);
+            assert!(
+                left_before || holder == Some(context.entity()),
+                "{key} is held by {holder:?}"
+            );
             if context.roll().is_multiple_of(3) {
-                let left = context.deregister_globally(key);
-                left.unwrap_or_else(|denied| panic!("{denied}"));
+                leave(context, key);
             }
         }
         Err(NotLearned::Taken(by)) => assert_ne!(by.entity, context.entity()),
         Err(NotLearned::Late | NotLearned::Refused(_)) => {}
         other => panic!("{other:?}"),
     }
+}
+
+fn leave(context: &mut Context<'_>, nest: &str) {
+    let left = context.deregister_globally(nest);
+    left.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
 /// A player writes data that all owners have, and data of cells.
