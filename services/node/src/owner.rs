@@ -399,7 +399,7 @@ impl<R: Role> Owner<R> {
 
     /// Ends an input: executes calls within the owner and requests of behaviour, confirms calls, and publishes events.
     fn finish(&mut self) {
-        let (mut changes, mut followers) = (Vec::new(), None);
+        let mut changes = Vec::new();
         for done in 0.. {
             if self.cx.is_idle() {
                 break;
@@ -411,8 +411,7 @@ impl<R: Role> Owner<R> {
             } else if let Some((by, request)) = self.cx.requests.pop_front() {
                 self.role.request(&mut self.cx, by, request);
             } else if let Some(notice) = self.cx.global_notices.pop_front() {
-                let followers = followers.get_or_insert_with(|| self.cx.followers());
-                self.notify_followers(&notice, followers);
+                self.notify_followers(&notice);
                 if let GlobalNotice::Changed(scope, entry) = notice {
                     changes.push((scope, entry));
                 }
@@ -433,7 +432,7 @@ impl<R: Role> Owner<R> {
     }
 
     /// Calls behaviour of parts that follow global data.
-    fn notify_followers(&mut self, notice: &GlobalNotice, followers: &[EntityId]) {
+    fn notify_followers(&mut self, notice: &GlobalNotice) {
         let call = |cx: &mut OwnerContext, role: &R, entity, scope, key: &str| {
             cx.run(entity, role.around(), |behaviour, context| {
                 behaviour.global_changed(context, scope, key);
@@ -441,8 +440,8 @@ impl<R: Role> Owner<R> {
         };
         match notice {
             GlobalNotice::Changed(scope, entry) => {
-                for follower in followers {
-                    call(&mut self.cx, &self.role, *follower, *scope, &entry.key);
+                for follower in self.cx.followers.clone() {
+                    call(&mut self.cx, &self.role, follower, *scope, &entry.key);
                 }
             }
             GlobalNotice::Arrived(entity) => {

@@ -67,6 +67,8 @@ pub struct OwnerContext {
     pub(crate) local: VecDeque<Local>,
     /// Requests of behaviour to the role, each with the entity that made it.
     pub(crate) requests: VecDeque<(EntityId, Request)>,
+    /// The parts here that follow global data.
+    pub(crate) followers: BTreeSet<EntityId>,
     /// What followers of global data have not been notified of.
     pub(crate) global_notices: VecDeque<GlobalNotice>,
     pub(crate) ids: IdBlocks,
@@ -109,6 +111,7 @@ impl OwnerContext {
             call_links: CallLinks::default(),
             local: VecDeque::new(),
             requests: VecDeque::new(),
+            followers: BTreeSet::new(),
             global_notices: VecDeque::new(),
             ids: parts.ids,
             dice: parts.dice,
@@ -290,7 +293,7 @@ impl OwnerContext {
         if let (Some(entity), true) = (entity, begins) {
             self.shown_since.insert(entity, self.journal.label());
             self.adopt(entity);
-            if returns && self.follows_global_data(entity) {
+            if returns && self.followers.contains(&entity) {
                 self.global_notices.push_back(GlobalNotice::Arrived(entity));
             }
         }
@@ -450,6 +453,7 @@ impl OwnerContext {
                 self.places.remove(&entity);
                 self.trail.note(entity);
                 self.shown_since.remove(&entity);
+                self.followers.remove(&entity);
                 if let Body::Offloaded { to, .. } = body {
                     self.call_links.forget(self.journal.address(entity));
                     self.routes.moved(entity, *to);
@@ -478,31 +482,15 @@ impl OwnerContext {
         }
     }
 
-    fn follows_global_data(&self, entity: EntityId) -> bool {
-        let type_id = self.image(entity).map(|image| image.type_id);
-        type_id.is_some_and(|type_id| self.behaviour.follows_global_data(type_id))
-    }
-
-    /// All parts here that follow global data.
-    pub(crate) fn followers(&self) -> Vec<EntityId> {
-        let types = self.schema.types().iter().map(|found| found.id);
-        let followed: BTreeSet<TypeId> = types
-            .filter(|found| self.behaviour.follows_global_data(*found))
-            .collect();
-        if followed.is_empty() {
-            return Vec::new();
-        }
-        let entities = self.state().entities.iter();
-        let followers = entities.filter(|(_, image)| followed.contains(&image.type_id));
-        followers.map(|(entity, _)| *entity).collect()
-    }
-
     /// Derives the soft state of an entity that has become real here.
     fn adopt(&mut self, entity: EntityId) {
         let state = self.journal.state();
         let Some(image) = state.entities.get(&entity) else {
             return;
         };
+        if self.behaviour.follows_global_data(image.type_id) {
+            self.followers.insert(entity);
+        }
         self.routes.forget(entity);
         self.schedule.adopt(entity, image);
         self.call_links.adopt(self.journal.address(entity), &image.links);

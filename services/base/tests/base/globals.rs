@@ -214,6 +214,22 @@ fn the_owner_on_which_the_realm_began_keeps_the_registry() {
     assert_eq!(data(&host, GlobalScope::Registry).mailbox(NEST), None);
 }
 
+#[test]
+fn a_follower_that_was_just_created_is_notified_of_the_next_change() {
+    let create_between = |context: &mut Context<'_>| {
+        write(context);
+        context.create_base("Account", Vec::new()).unwrap();
+        context.remove_global(GlobalScope::Realm, "season").unwrap();
+    };
+    let (mut host, [entity, _]) = host_with(create_between, map());
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    let newest = host.owner.state().entities.keys().next_back().copied().unwrap();
+    assert_eq!(trail(&host, entity), "bvvv");
+    // Notices are given after behaviour has run.
+    assert_eq!(trail(&host, newest), "bvvv");
+}
+
 fn register_and_deregister(context: &mut Context<'_>) {
     register(context);
     context.deregister_globally(NEST).unwrap();
