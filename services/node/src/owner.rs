@@ -636,7 +636,7 @@ impl<R: Role> Owner<R> {
                 let outcome = self.cx.whereabouts(entity);
                 self.cx.reply(&caller, outcome);
             }
-            (call @ Call::Register { .. }, None) => self.cx.register(&caller, call),
+            (Call::Register { by, of, key, type_id }, None) => self.cx.register(&caller, (by, of), &key, type_id),
             (Call::Registered { by, of, outcome }, None) => self.cx.take_registration((by, of), outcome),
             (Call::Deregister { entity, key }, None) => self.cx.end_registration(entity, &key),
             (call, _) => self.role.handle_call(&mut self.cx, &caller, call),

@@ -2,22 +2,21 @@
 
 use annals_base::BaseInput;
 use annals_def::Value;
-use annals_event::{Body, Call, Link, RequestedBase};
-use annals_ids::{Address, CallNumber, EntityId, Epoch, Mailbox, MemberId, OwnerId, Part, TypeId};
+use annals_event::{Body, Call, RequestedBase};
+use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, Part, TypeId};
 use annals_node::{
     Context, Denied,
     inquiry::{Inquiry, NewBase},
 };
-use annals_wire::bus::{CallMessage, Envelope, Message};
+use annals_wire::bus::{CallMessage, Message};
 
 use crate::{
     game::{AVATAR, Game, MADE, NOTE, TIMEOUT_MS},
-    host::{BASE, Host, checked_out, map},
+    host::{BASE, Host, OTHER, call_of_other, checked_out, map},
     lifecycle::trail,
 };
 
 const RUN_ERRAND: MemberId = MemberId(17);
-const OTHER: OwnerId = OwnerId(11);
 const MOTTO: MemberId = MemberId(2);
 
 fn motto(text: &str) -> Vec<(MemberId, Value)> {
@@ -83,26 +82,6 @@ fn requests(host: &mut Host) -> Vec<(CallNumber, RequestedBase)> {
     calls.collect()
 }
 
-fn from_other(number: u64, call: Call) -> Envelope {
-    let call = CallMessage {
-        link: Link {
-            from: Address::Owner(OTHER),
-            to: Address::Owner(BASE),
-        },
-        from_home: OTHER,
-        to_home: BASE,
-        number: CallNumber(number),
-        is_oldest: false,
-        trace: [0; 16],
-        call,
-    };
-    Envelope {
-        from: OTHER,
-        epoch: Epoch(1),
-        message: Message::Call(call),
-    }
-}
-
 fn created(wanted: &RequestedBase) -> Call {
     Call::Created {
         by: wanted.by,
@@ -134,12 +113,12 @@ fn the_owner_that_the_director_names_is_called_until_it_answers() {
     host.crash();
     let again = requests(&mut host);
     assert!(again.contains(&(*number, wanted.clone())), "{again:?}");
-    host.hear(from_other(1, created(wanted)));
+    host.hear(call_of_other(1, created(wanted)));
     host.settle();
     // The answer again, to this process and the next.
-    host.hear(from_other(1, created(wanted)));
+    host.hear(call_of_other(1, created(wanted)));
     host.crash();
-    host.hear(from_other(1, created(wanted)));
+    host.hear(call_of_other(1, created(wanted)));
     host.pass(2 * TIMEOUT_MS);
     assert_eq!(trail(&host, entity), "brer");
     assert_eq!(avatars(&host), 0);
@@ -158,7 +137,7 @@ fn an_entity_is_created_beside_another_without_the_director() {
         of: wanted.of,
         created: Err("it is a cell".into()),
     };
-    host.hear(from_other(1, refused));
+    host.hear(call_of_other(1, refused));
     host.settle();
     assert_eq!(trail(&host, entity), "bn");
 }
@@ -184,7 +163,7 @@ fn a_request_is_executed_once_and_answered() {
         type_id: AVATAR,
         properties: motto("from afar"),
     };
-    let request = || from_other(1, Call::CreateBase(Box::new(wanted.clone())));
+    let request = || call_of_other(1, Call::CreateBase(Box::new(wanted.clone())));
     host.hear(request());
     host.settle();
     host.hear(request());
@@ -213,7 +192,7 @@ fn a_request_is_executed_once_and_answered() {
         ..wanted
     };
     host.sent.clear();
-    host.hear(from_other(2, Call::CreateBase(Box::new(unknown))));
+    host.hear(call_of_other(2, Call::CreateBase(Box::new(unknown))));
     host.settle();
     let refused = host.sent.iter().any(|(_, envelope)| match &envelope.message {
         Message::Call(message) => {

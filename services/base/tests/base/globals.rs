@@ -7,21 +7,20 @@ use annals_event::{
     Link, Registration, latest::value::MAX_DEPTH,
 };
 use annals_ids::{Address, CallNumber, EntityId, Epoch, Mailbox, MemberId, OwnerId, Part};
-use annals_node::{Context, Denied};
+use annals_node::{Caller, Context, Denied, Request};
 use annals_wire::{
     SpaceMap,
-    bus::{CallMessage, Envelope, GlobalMessage, Message},
+    bus::{Envelope, GlobalMessage, Message},
 };
 
 use crate::{
     game::{ACCOUNT, Game, MADE, NOTE, TIMEOUT_MS},
-    host::{BASE, CELL, Host, checked_out, map},
+    host::{BASE, CELL, Host, OTHER, call_of_other, checked_out, map},
     lifecycle::trail,
 };
 
 const LEAVE: MemberId = MemberId(3);
 const RUN_ERRAND: MemberId = MemberId(17);
-const OTHER: OwnerId = OwnerId(11);
 const NEST: &str = "nest";
 
 fn register(context: &mut Context<'_>) {
@@ -78,21 +77,6 @@ fn from_other(message: Message) -> Envelope {
         epoch: Epoch(1),
         message,
     }
-}
-
-fn call_of_other(number: u64, call: Call) -> Envelope {
-    from_other(Message::Call(CallMessage {
-        link: Link {
-            from: Address::Owner(OTHER),
-            to: Address::Owner(BASE),
-        },
-        from_home: OTHER,
-        to_home: BASE,
-        number: CallNumber(number),
-        is_oldest: false,
-        trace: [0; 16],
-        call,
-    }))
 }
 
 /// The calls that left for the other base.
@@ -228,6 +212,50 @@ fn a_follower_that_was_just_created_is_notified_of_the_next_change() {
     assert_eq!(trail(&host, entity), "bvvv");
     // Notices are given after behaviour has run.
     assert_eq!(trail(&host, newest), "bvvv");
+}
+
+#[test]
+fn nothing_is_logged_that_cannot_be_read() {
+    let (mut host, [entity, _]) = host_with(
+        |context| {
+            let entity = context.entity();
+            for key in [String::new(), "a".repeat(GLOBAL_KEY_BYTES + 1)] {
+                let number = CallNumber(7);
+                let deregistration = Request::Deregister {
+                    entity,
+                    key: key.clone(),
+                };
+                for request in [Request::Register { entity, number, key }, deregistration] {
+                    let denied = context.request(request);
+                    assert!(matches!(denied, Err(Denied::GlobalKey { .. })), "{denied:?}");
+                }
+            }
+            // No entity waits under this number.
+            let (number, key) = (CallNumber(u64::MAX), NEST.to_owned());
+            context.request(Request::Register { entity, number, key }).unwrap();
+            let caller = Caller {
+                link: Link {
+                    from: Address::Base(EntityId(1)),
+                    to: Address::Base(entity),
+                },
+                home: OTHER,
+                number: CallNumber(1),
+                wants_reply: true,
+            };
+            let deep = (0..=MAX_DEPTH).fold(Value::Int(1), |inner, _| Value::Sequence(vec![inner]));
+            context.answer(&caller, Ok(vec![deep]));
+        },
+        with_other(1),
+    );
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    let sent = calls(&mut host);
+    let [Call::Reply { outcome, .. }] = &sent[..] else {
+        panic!("{sent:?}")
+    };
+    let why = outcome.as_ref().unwrap_err().to_string();
+    assert!(why.contains("nested deeper"), "{why}");
+    assert_eq!(host.folded().tail, host.owner.state().tail);
 }
 
 fn register_and_deregister(context: &mut Context<'_>) {

@@ -278,6 +278,30 @@ impl Host {
     }
 }
 
+/// The other base owner.
+pub(crate) const OTHER: OwnerId = OwnerId(11);
+
+/// A call of the other base owner to this one.
+pub(crate) fn call_of_other(number: u64, call: Call) -> Envelope {
+    let call = CallMessage {
+        link: Link {
+            from: Address::Owner(OTHER),
+            to: Address::Owner(BASE),
+        },
+        from_home: OTHER,
+        to_home: BASE,
+        number: CallNumber(number),
+        is_oldest: false,
+        trace: [0; 16],
+        call,
+    };
+    Envelope {
+        from: OTHER,
+        epoch: Epoch(1),
+        message: Message::Call(call),
+    }
+}
+
 /// Milliseconds per step of time.
 const STEP_MS: u64 = 10;
 

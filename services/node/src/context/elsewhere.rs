@@ -12,7 +12,7 @@ use annals_ids::{Address, CallNumber, EntityId, Mailbox, MemberId, OwnerId, Part
 use super::{Context, Denied, Stored};
 use crate::{
     behaviour::Caller,
-    inquiry::{DATABASE, Inquiry, Learned, NewBase, NotLearned},
+    inquiry::{Inquiry, Learned, NewBase, NotLearned},
     owner_context::OwnerContext,
 };
 
@@ -77,8 +77,7 @@ impl OwnerContext {
     /// Calls an owner to create the entity for which another one waits under this number. Has no effect if that does
     /// not wait any more.
     pub fn request_base(&mut self, (by, of): (EntityId, CallNumber), on: OwnerId, new: NewBase) {
-        let awaits = |image: &annals_event::Image| image.links.awaiting.contains_key(&(DATABASE, of));
-        if !self.image(by).is_some_and(awaits) {
+        if self.awaiting(by, of).is_none() {
             return;
         }
         let NewBase { type_id, properties } = new;

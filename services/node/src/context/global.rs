@@ -6,7 +6,7 @@ use annals_event::{
     Subject,
     latest::value::{MAX_DEPTH, value_depth, value_length},
 };
-use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, Part};
+use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, Part, TypeId};
 
 use super::{Context, Denied};
 use crate::{
@@ -83,7 +83,6 @@ impl Context<'_> {
     ) -> Result<(), Denied> {
         self.needs_base("register globally")?;
         check_key(key)?;
-        self.cx.needs(key.len())?;
         let number = self.await_answer(timeout_ms, (then, note))?;
         let (entity, key) = (self.entity(), key.to_owned());
         self.request(Request::Register { entity, number, key })
@@ -95,9 +94,6 @@ impl Context<'_> {
     /// # Errors
     /// If this is the cell part, or the key is empty or too long.
     pub fn deregister_globally(&mut self, key: &str) -> Result<(), Denied> {
-        self.needs_base("register globally")?;
-        check_key(key)?;
-        self.cx.needs(key.len())?;
         let (entity, key) = (self.entity(), key.to_owned());
         self.request(Request::Deregister { entity, key })
     }
@@ -134,9 +130,10 @@ impl OwnerContext {
         self.record(Subject::Owner, false, Body::GlobalData { scope, entry });
     }
 
-    /// Calls the owner that keeps the registry to register a base part that waits under this number.
+    /// Calls the owner that keeps the registry to register a base part that waits under this number. Has no effect if
+    /// the part does not wait any more.
     pub fn request_registration(&mut self, (by, of): (EntityId, CallNumber), key: String, registry: OwnerId) {
-        let Some(type_id) = self.image(by).map(|image| image.type_id) else {
+        let Some(type_id) = self.awaiting(by, of).map(|image| image.type_id) else {
             return;
         };
         let (from, to) = (Address::Owner(self.owner()), Address::Owner(registry));
@@ -144,17 +141,14 @@ impl OwnerContext {
     }
 
     /// Registers a base part of the calling owner, if the key is free, and answers.
-    pub fn register(&mut self, caller: &Caller, call: Call) {
-        let Call::Register { by, of, key, type_id } = call else {
-            return;
-        };
+    pub(crate) fn register(&mut self, caller: &Caller, (by, of): (EntityId, CallNumber), key: &str, type_id: TypeId) {
         let mailbox = Mailbox {
             entity: by,
             home: caller.home,
             type_id,
             part: Part::Base,
         };
-        let outcome = self.registered(&key, mailbox);
+        let outcome = self.registered(key, mailbox);
         let back = caller.link.back();
         self.call(back.from, back.to, caller.home, Call::Registered { by, of, outcome });
     }
@@ -181,7 +175,7 @@ impl OwnerContext {
     }
 
     /// Delivers the answer of the owner that keeps the registry.
-    pub fn take_registration(&mut self, (by, of): (EntityId, CallNumber), outcome: Registration) {
+    pub(crate) fn take_registration(&mut self, (by, of): (EntityId, CallNumber), outcome: Registration) {
         let outcome = match outcome {
             Registration::Done(entry) => {
                 let key = entry.key.clone();
@@ -204,7 +198,7 @@ impl OwnerContext {
     }
 
     /// Ends the registration of an entity under a key, if it has it.
-    pub fn end_registration(&mut self, entity: EntityId, key: &str) {
+    pub(crate) fn end_registration(&mut self, entity: EntityId, key: &str) {
         let Some(data) = self.global_data(GlobalScope::Registry) else {
             return;
         };
@@ -221,7 +215,8 @@ impl OwnerContext {
     }
 }
 
-fn check_key(key: &str) -> Result<(), Denied> {
+/// Checks a key: the log cannot be read with another.
+pub(super) fn check_key(key: &str) -> Result<(), Denied> {
     let bytes = key.len();
     let fits = (1..=GLOBAL_KEY_BYTES).contains(&bytes);
     fits.then_some(()).ok_or(Denied::GlobalKey { bytes })

@@ -130,6 +130,12 @@ impl Context<'_> {
 }
 
 impl OwnerContext {
+    /// An entity here, if it waits for the answer to an inquiry with this number.
+    pub(super) fn awaiting(&self, entity: EntityId, number: CallNumber) -> Option<&annals_event::Image> {
+        let image = self.image(entity)?;
+        image.links.awaiting.contains_key(&(DATABASE, number)).then_some(image)
+    }
+
     /// Delivers the result of a query, or its failure, to an entity. Has no effect if the entity does not wait any
     /// more.
     pub fn inform(&mut self, entity: EntityId, number: CallNumber, outcome: &Result<Learned, NotLearned>) {

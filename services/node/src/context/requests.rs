@@ -4,7 +4,7 @@ use annals_def::Value;
 use annals_event::{Audience, Call};
 use annals_ids::{Address, EntityId, OwnerId, Part};
 
-use super::{Context, Denied, measure};
+use super::{Context, Denied, global::check_key, measure};
 use crate::output::Request;
 
 impl Context<'_> {
@@ -17,7 +17,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// If this part cannot make the request, the entity that it names is real elsewhere or unknown, a coordinate is not
-    /// a number, or the input has reached its limit of recorded bytes.
+    /// a number, a key is empty or too long, or the input has reached its limit of recorded bytes.
     pub fn request(&mut self, request: Request) -> Result<(), Denied> {
         if let Request::Destroy { entity } | Request::DestroyCell { entity } = request
             && let Some(home) = self.forwards_to(entity)
@@ -67,6 +67,10 @@ impl Context<'_> {
             Request::InvokeFor {
                 entity, method, args, ..
             } => self.check_invocation(*entity, method, args),
+            Request::Register { key, .. } | Request::Deregister { key, .. } => {
+                check_key(key)?;
+                self.cx.needs(key.len())
+            }
             Request::GiveClient { from, to } if from == to => Err(Denied::ClientKept {
                 from: *from,
                 to: *to,
