@@ -154,6 +154,21 @@ pub enum SpaceMessage {
     Entries(Vec<SpaceEntry>),
 }
 
+/// Divides entries into as few runs as needed, each of at most `limit` bytes or of a single entry.
+pub fn runs<T>(entries: &[T], limit: usize, length: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fit = rest.iter().take_while(|entry| {
+            bytes += length(entry);
+            bytes <= limit
+        });
+        let (run, after) = rest.split_at(fit.count().max(1).min(rest.len()));
+        rest = after;
+        (!run.is_empty()).then_some(run)
+    })
+}
+
 /// Maximum size of the entries in one [`GlobalMessage::Entries`] (bytes); larger sets are split.
 pub const GLOBAL_MESSAGE_BYTES: usize = 64 << 10;
 

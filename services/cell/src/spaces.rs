@@ -3,15 +3,12 @@
 //! The data is in the log. The state here is not: which owner to ask next, and which entities were notified that their
 //! space is gone.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter::once,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Body, Call, Event, Place, SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{Address, EntityId, OwnerId, SpaceId};
 use annals_node::{Denied, OwnerContext};
-use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage};
+use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage, runs};
 
 use crate::{sampling::SECOND, territory::Territory};
 
@@ -237,15 +234,7 @@ fn ask(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, is_answer: bool) {
 
 /// Sends entries to an owner, in as many messages as needed.
 fn tell(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, entries: &[SpaceEntry]) {
-    let (mut start, mut bytes) = (0, 0);
-    let lengths = entries.iter().map(|entry| Some(entry.value.len()));
-    for (end, length) in lengths.chain(once(None)).enumerate() {
-        let is_full = length.is_none_or(|length| bytes + length > SPACE_MESSAGE_BYTES);
-        if is_full && start < end {
-            let some = entries[start..end].to_vec();
-            cx.send(owner, Message::Space(space, SpaceMessage::Entries(some)));
-            (start, bytes) = (end, 0);
-        }
-        bytes += length.unwrap_or_default();
+    for run in runs(entries, SPACE_MESSAGE_BYTES, |entry| entry.value.len()) {
+        cx.send(owner, Message::Space(space, SpaceMessage::Entries(run.to_vec())));
     }
 }

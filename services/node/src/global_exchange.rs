@@ -5,7 +5,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    iter::once,
     time::Duration,
 };
 
@@ -13,7 +12,7 @@ use annals_event::{Body, Event, GlobalData, GlobalEntry, GlobalScope, GlobalVers
 use annals_ids::{OwnerId, Part};
 use annals_wire::{
     SpaceMap,
-    bus::{GLOBAL_MESSAGE_BYTES, GlobalMessage, Message},
+    bus::{GLOBAL_MESSAGE_BYTES, GlobalMessage, Message, runs},
 };
 
 use crate::{owner_context::OwnerContext, time::Mono};
@@ -195,15 +194,7 @@ fn compare(cx: &mut OwnerContext, scope: GlobalScope, owner: OwnerId) {
 
 /// Sends entries to an owner, in as many messages as needed.
 fn send(cx: &mut OwnerContext, owner: OwnerId, scope: GlobalScope, entries: &[GlobalEntry]) {
-    let (mut start, mut bytes) = (0, 0);
-    let lengths = entries.iter().map(|entry| Some(entry.length()));
-    for (end, length) in lengths.chain(once(None)).enumerate() {
-        let is_full = length.is_none_or(|length| bytes + length > GLOBAL_MESSAGE_BYTES);
-        if is_full && start < end {
-            let some = entries[start..end].to_vec();
-            cx.send(owner, Message::Global(scope, GlobalMessage::Entries(some)));
-            (start, bytes) = (end, 0);
-        }
-        bytes += length.unwrap_or_default();
+    for run in runs(entries, GLOBAL_MESSAGE_BYTES, GlobalEntry::length) {
+        cx.send(owner, Message::Global(scope, GlobalMessage::Entries(run.to_vec())));
     }
 }

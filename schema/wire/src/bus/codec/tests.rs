@@ -386,3 +386,16 @@ fn messages_of(bytes: &[u8], definitions: Hash) -> Vec<Message> {
     let messages = packet.messages.into_iter();
     messages.map(|message| message.expect("intact")).collect()
 }
+
+#[test]
+fn entries_are_divided_into_runs_of_limited_size() {
+    let run = |lengths: &[usize]| -> Vec<Vec<usize>> {
+        let runs = crate::bus::runs(lengths, 10, |length| *length);
+        runs.map(<[usize]>::to_vec).collect()
+    };
+    assert_eq!(run(&[]), Vec::<Vec<usize>>::new());
+    assert_eq!(run(&[10, 1]), [vec![10], vec![1]]);
+    assert_eq!(run(&[4, 6, 1, 9, 1]), [vec![4, 6], vec![1, 9], vec![1]]);
+    // One that is larger goes alone.
+    assert_eq!(run(&[3, 99, 3]), [vec![3], vec![99], vec![3]]);
+}
