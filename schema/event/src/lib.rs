@@ -36,5 +36,5 @@ pub use v1::{
     space_data::{
         self, Geometry, SPACE_KEYS, SPACE_VALUE_BYTES, SpaceData, SpaceEntry, SpaceVersion, SpaceVersions, TimeOfDay,
     },
-    thinned::{Thinned, calls_made},
+    thinned::{Thinned, calls_confirmed, calls_made},
 };

@@ -4,26 +4,30 @@
 //! A leaf *must* follow those on whose result its fold depends: the leaves before it in its shard, the changes of the
 //! ledger before its own, and the ends of earlier activations of a stored entity that it activates. Folds have met these
 //! in some order once, so there always is one. A leaf also *should* follow the leaves that made the calls that its batch
-//! consumed, but a shard may have archived a batch before another shard archived the one that made the call (rule T3):
-//! the sequence can be cut where no such call is open.
+//! consumed, and those that consumed the calls that it confirmed. But a shard may have archived a batch before another
+//! shard archived the one that it depends on (rule T3): the sequence can be cut where no such call is open.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use annals_event::{Batch, Body, Header, Link, Malformed, OwnerState, Subject, Thinned, calls_made};
-use annals_ids::{
-    BatchNumber, CallNumber, DatabaseId, EntityId, Hash, LeafIndex, NoticeNumber, OwnerId, Part, Shard, WallTime,
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
 };
+
+use annals_event::{Batch, Body, Header, Malformed, OwnerState, Subject, Thinned};
+use annals_ids::{BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, NoticeNumber, OwnerId, Part, Shard, WallTime};
 use annals_store::{
     ArchivedBatch, StoreError,
     layout::{
+        lineage::Lineage,
         retention as kept,
         shards::{self, AloneUntil, LedgerChange},
     },
 };
 
 use crate::{
-    Cuts, Migrations, RecoveryError, Row, floors_of, horizon_of,
-    restoring::{passing, shards_of},
+    Cuts, Migrations, RecoveryError, Row,
+    cut::Named,
+    floors_of, horizon_of,
+    restoring::{last_restore, passing, shards_of},
 };
 
 /// The shard that a realm begins with.
@@ -89,7 +93,7 @@ impl Act {
 pub struct MergedLeaf {
     leaf: LeafIndex,
     header: Header,
-    made: Vec<(Link, CallNumber)>,
+    named: Named,
     acts: Vec<Act>,
 }
 
@@ -104,7 +108,10 @@ impl MergedLeaf {
             ArchivedBatch::Thinned(bytes) => Thinned::read(bytes).map(|thinned| Self {
                 leaf,
                 header: thinned.header,
-                made: thinned.calls,
+                named: Named {
+                    made: thinned.calls,
+                    ..Named::default()
+                },
                 acts: Vec::new(),
             }),
         }
@@ -115,7 +122,7 @@ impl MergedLeaf {
         Self {
             leaf,
             header: batch.header.clone(),
-            made: calls_made(batch).collect(),
+            named: Named::of(batch),
             acts: events.filter_map(Act::of).collect(),
         }
     }
@@ -236,6 +243,8 @@ pub struct Merging {
     kept: BTreeMap<(Shard, LeafIndex), Vec<EntityId>>,
     horizons: BTreeMap<Shard, LeafIndex>,
     passing: BTreeSet<OwnerId>,
+    /// The last restore of the realm, if it was restored.
+    restored: Option<Lineage>,
     cuts: Cuts,
 }
 
@@ -265,7 +274,8 @@ impl Merging {
             kept: BTreeMap::new(),
             horizons: BTreeMap::new(),
             passing: passing(rows).map_err(failed)?,
-            cuts: Cuts::default(),
+            restored: last_restore(rows).map_err(failed)?,
+            cuts: Cuts::with_confirmations(rows).map_err(failed)?,
         };
         for shard in shards_of(rows).map_err(failed)? {
             if let Some(horizon) = horizon_of(rows, shard).map_err(failed)? {
@@ -301,7 +311,7 @@ impl Merging {
             .iter()
             .filter(|(shard, head)| !closed.contains(shard) && generation(head) == oldest);
         let possible = open.filter(|(shard, head)| self.may_follow(**shard, head));
-        let first = possible.min_by_key(|(shard, head)| (self.lacks(head), head.header.wall, **shard));
+        let first = possible.min_by_key(|(shard, head)| (self.lacks(**shard, head), head.header.wall, **shard));
         first.map(|(shard, _)| *shard)
     }
 
@@ -337,8 +347,8 @@ impl Merging {
     }
 
     /// What is not passed of that which its batch has observed: the ends of the cell parts of earlier activations, and the
-    /// calls that it consumed. An end counts more, because the row of a stored entity takes it in.
-    fn lacks(&self, head: &MergedLeaf) -> (bool, bool) {
+    /// calls that it consumed or confirmed. An end counts more, because the row of a stored entity takes it in.
+    fn lacks(&self, shard: Shard, head: &MergedLeaf) -> (bool, bool) {
         let are_ended = |database: &DatabaseId| {
             let ended = self.ended.get(database);
             ended.is_none_or(|(entity, known)| self.cell_ends.get(entity).copied().unwrap_or_default() >= *known)
@@ -347,7 +357,22 @@ impl Merging {
             Act::BaseBegins(_, database, _) if database.0 != 0 => Some(database),
             _ => None,
         });
-        (!activated.all(are_ended), !self.cuts.has_made(&head.header, &head.made))
+        (
+            !activated.all(are_ended),
+            !self.cuts.has_causes(&head.header, &self.named(shard, head)),
+        )
+    }
+
+    /// The calls that a leaf names, without confirmations from before the last restore: earlier releases restored realms
+    /// to cuts without the batches that consumed the calls.
+    fn named<'a>(&self, shard: Shard, head: &'a MergedLeaf) -> Cow<'a, Named> {
+        match &self.restored {
+            Some(last) if head.leaf < last.leaf_of(shard) => Cow::Owned(Named {
+                made: head.named.made.clone(),
+                ..Named::default()
+            }),
+            _ => Cow::Borrowed(&head.named),
+        }
     }
 
     /// Passes a leaf. Returns whether the leaves passed so far are a consistent cut.
@@ -371,7 +396,8 @@ impl Merging {
         for entity in self.kept.remove(&(shard, head.leaf)).unwrap_or_default() {
             *self.cell_ends.entry(entity).or_default() += u32::from(counts);
         }
-        self.cuts.take_calls(&head.header, head.made.iter().copied())
+        let named = self.named(shard, head);
+        self.cuts.take_calls(&head.header, &named)
     }
 
     fn act(&mut self, owner: OwnerId, act: Act, counts: bool) {

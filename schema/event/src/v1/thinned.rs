@@ -7,7 +7,7 @@
 //! are the links and numbers of the calls that the batch made, without their content: a batch that consumed one of them
 //! refers to it in a header that is kept (rule F5).
 
-use annals_ids::{Address, CallNumber, Hash};
+use annals_ids::{Address, CallNumber, Hash, OwnerId};
 
 use super::{
     batch::{Batch, Header, Tail, put_address, take_address},
@@ -76,14 +76,29 @@ impl Thinned {
 
 /// The calls that a batch made, in order.
 pub fn calls_made(batch: &Batch) -> impl Iterator<Item = (Link, CallNumber)> {
-    batch.events.iter().filter_map(|event| {
-        let Body::Called { to, number, .. } = &event.body else {
-            return None;
-        };
-        let from = match event.subject {
-            Subject::Owner => Address::Owner(batch.header.owner),
-            Subject::Entity(entity, part) => Address::of(entity, part),
-        };
-        Some((Link { from, to: *to }, *number))
+    batch.events.iter().filter_map(|event| match &event.body {
+        Body::Called { to, number, .. } => Some((link_of(batch, event.subject, *to), *number)),
+        _ => None,
     })
+}
+
+/// The calls whose receivers consumed them, according to a batch of their sender: on each link, all up to this number.
+/// Clients and services outside the realm are not included, since they have no log.
+pub fn calls_confirmed(batch: &Batch) -> impl Iterator<Item = (Link, CallNumber)> {
+    batch.events.iter().filter_map(|event| match &event.body {
+        Body::Confirmed {
+            to: Address::Client(_) | Address::Owner(OwnerId::OUTSIDE),
+            ..
+        } => None,
+        Body::Confirmed { to, upto, lost: false } => Some((link_of(batch, event.subject, *to), *upto)),
+        _ => None,
+    })
+}
+
+fn link_of(batch: &Batch, sender: Subject, to: Address) -> Link {
+    let from = match sender {
+        Subject::Owner => Address::Owner(batch.header.owner),
+        Subject::Entity(entity, part) => Address::of(entity, part),
+    };
+    Link { from, to }
 }

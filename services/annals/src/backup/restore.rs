@@ -145,7 +145,7 @@ async fn fold(
 ) -> Result<(Cut, Restoring), RestoreFailed> {
     match &manifest.shards[..] {
         [only] => {
-            let found = find_cut(target, (manifest, only), until).await?;
+            let found = find_cut(target, (manifest, only), rows, until).await?;
             let restoring = claimed.begin(rows, &found.extent).await?;
             let count = found.extent.of(FIRST_SHARD);
             Ok((found, fold_one(target, only, restoring, count).await?))
@@ -262,9 +262,11 @@ async fn find_merged_cut(
 async fn find_cut(
     target: &Target,
     (manifest, archive): (&Manifest, &ArchiveOfShard),
+    rows: &[Row],
     until: Until,
 ) -> Result<Cut, RestoreFailed> {
-    let mut search = Search::new(until, manifest);
+    let cuts = Cuts::with_confirmations(rows).map_err(RestoreError::Store)?;
+    let mut search = Search::new(until, manifest, cuts);
     let mut leaves = Leaves::new(target, archive);
     while let Some(leaf) = leaves.next().await? {
         if search.take(&leaf).map_err(|why| ContentError::Damaged {
@@ -289,7 +291,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(until: Until, manifest: &Manifest) -> Self {
+    fn new(until: Until, manifest: &Manifest, cuts: Cuts) -> Self {
         let wanted = match until {
             Until::Leaves(leaves) => Some(leaves),
             Until::End => Some(manifest.leaves()),
@@ -297,7 +299,7 @@ impl Search {
         };
         Self {
             until,
-            cuts: Cuts::default(),
+            cuts,
             cut: Cut::default(),
             wanted,
             behind: Vec::new(),

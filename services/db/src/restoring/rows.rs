@@ -12,7 +12,7 @@ use annals_store::{
         bans, chunks,
         database::{self, Account},
         director::{self, Counter},
-        lineage::Lineage,
+        lineage::{self, Lineage},
         migrations::{self, MigrationRecord},
         owners::{self, OpeningRecord, OwnerRecord},
         personal,
@@ -52,8 +52,11 @@ pub(crate) const RAISE_EPOCHS: u64 = 1 << 20;
 /// are read before the records of forgotten persons (`30`): for a person that is forgotten in between, all are read, and
 /// account and bans [are removed](without_forgotten). In the opposite order, the record would be missing.
 const UNLOGGED: [u8; 14] = [
-    0x01, 0x02, 0x03, 0x04, 0x05, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x3e, 0x30, 0x39, CHANGES,
+    0x01, 0x02, 0x03, 0x04, OPENINGS, 0x0f, 0x11, 0x14, 0x22, 0x26, 0x3e, 0x30, 0x39, CHANGES,
 ];
+
+/// The table of openings.
+const OPENINGS: u8 = 0x05;
 
 /// The table of the ledger's changes: folding writes it in the order that it records (rule T5).
 const CHANGES: u8 = 0x3c;
@@ -117,6 +120,25 @@ pub fn shards_of(rows: &[Row]) -> Result<impl DoubleEndedIterator<Item = Shard> 
     let value = rows.iter().find(|(held, _)| *held == key);
     let count = shards::decode_count(value.map(|(_, value)| value.as_slice()))?;
     Ok(shards::all(count))
+}
+
+/// The openings of all owners among these rows.
+///
+/// # Errors
+/// When one cannot be read.
+pub(crate) fn openings_of(rows: &[Row]) -> Result<Vec<OpeningRecord>, StoreError> {
+    let openings = rows.iter().filter(|(key, _)| key.first() == Some(&OPENINGS));
+    openings.map(|(_, value)| OpeningRecord::decode(value)).collect()
+}
+
+/// The last restore of the realm to which these rows belong.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn last_restore(rows: &[Row]) -> Result<Option<Lineage>, StoreError> {
+    let all = lineage::restorations();
+    let last = rows.iter().filter(|(key, _)| all.contains(key)).max();
+    last.map(|(_, value)| Lineage::decode(value)).transpose()
 }
 
 /// The cell parts among these rows that ended before the horizon of a shard, by the leaf at which they did.
@@ -264,7 +286,7 @@ fn adapt(key: &[u8], value: &[u8], extent: &Extent, ahead: Option<(u32, Hash)>) 
             };
             raised.encode()
         }
-        Some(0x05) => {
+        Some(&OPENINGS) => {
             let owner = key
                 .get(1..5)
                 .and_then(|bytes| bytes.try_into().ok())

@@ -34,6 +34,7 @@ mod retention_killed;
 mod scribe;
 mod sealing;
 mod shards;
+mod shards_cut;
 mod shards_restored;
 mod snapshots;
 mod tiling;

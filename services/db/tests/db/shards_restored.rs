@@ -34,9 +34,9 @@ const SEEDS: u64 = 24;
 const STEPS: usize = 500;
 
 /// The leaves of each shard.
-type Archives = BTreeMap<Shard, Vec<ArchivedBatch>>;
+pub(crate) type Archives = BTreeMap<Shard, Vec<ArchivedBatch>>;
 
-fn archives(realm: &Realm) -> Archives {
+pub(crate) fn archives(realm: &Realm) -> Archives {
     let mut found: BTreeMap<Shard, BTreeMap<LeafIndex, ArchivedBatch>> = BTreeMap::new();
     for shard in realm.shards() {
         found.insert(shard, BTreeMap::new());
@@ -105,7 +105,7 @@ impl<'a> Merged<'a> {
 }
 
 /// All cuts, in their order.
-fn cuts(rows: &[Row], archives: &Archives) -> Vec<Extent> {
+pub(crate) fn cuts(rows: &[Row], archives: &Archives) -> Vec<Extent> {
     let prefixes = prefixes(rows, archives).into_iter();
     prefixes
         .filter_map(|(extent, is_cut)| is_cut.then_some(extent))

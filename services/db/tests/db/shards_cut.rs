@@ -1,0 +1,275 @@
+//! Cuts of realms of several shards whose archives end at different moments (rule T6): the last cut has every leaf that
+//! depends only on leaves in the archives, and no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use annals_db::{Extent, Row, read_unlogged};
+use annals_event::{Batch, Body, Call, Link};
+use annals_ids::{Address, BatchNumber, CallNumber, Epoch, LeafIndex, OwnerId, Part, Shard, WallTime};
+use annals_store::{
+    ArchivedBatch,
+    layout::{
+        lineage::{self, Lineage},
+        owners::{OpeningRecord, opening_key},
+    },
+};
+
+use crate::{
+    realm::Realm,
+    shards_restored::{Archives, archives, cuts},
+    wait,
+};
+
+/// Number of realms.
+const SEEDS: u64 = 60;
+
+/// Number of batches in each.
+const STEPS: usize = 200;
+
+/// Owners on three shards whose clocks differ, and which call each other: calls are consumed and confirmed later or
+/// never.
+fn played(seed: u64) -> Realm {
+    let mut realm = Realm::of_shards(seed, 3);
+    let owners: Vec<OwnerId> = (0..5).map(|_| realm.found(Part::Base)).collect();
+    for step in 0..STEPS {
+        let (from, to) = (
+            realm.pick(&owners).expect("owners"),
+            realm.pick(&owners).expect("owners"),
+        );
+        if from == to {
+            continue;
+        }
+        let ends = (Address::Owner(from), Address::Owner(to));
+        let made = realm.scribe(from).next_call(ends.0, ends.1).0 - 1;
+        let received = realm.scribe(to).state.links(ends.1);
+        let consumed = received
+            .and_then(|links| links.taken.get(&ends.0))
+            .copied()
+            .unwrap_or_default();
+        let sent = realm.scribe(from).state.links(ends.0);
+        let oldest = sent.and_then(|links| links.sent.get(&ends.1));
+        let oldest = oldest
+            .and_then(|sent| sent.unconfirmed.first_key_value())
+            .map(|(oldest, _)| *oldest);
+        let writer = match realm.roll(5) {
+            0 | 1 if consumed.0 < made => {
+                realm.scribe(to).consume(ends.0, ends.1);
+                to
+            }
+            2 | 3 if oldest.is_some_and(|oldest| oldest <= consumed) => {
+                realm.scribe(from).record_own(Body::Confirmed {
+                    to: ends.1,
+                    upto: consumed,
+                    lost: false,
+                });
+                from
+            }
+            _ => {
+                call(&mut realm, from, to);
+                from
+            }
+        };
+        let skew = u64::from(writer.0) * 40;
+        realm
+            .scribe(writer)
+            .set_clock(WallTime(1_000 + 10 * step as u64 + skew));
+        realm.write(writer, false);
+    }
+    realm.settle();
+    realm
+}
+
+fn call(realm: &mut Realm, from: OwnerId, to: OwnerId) {
+    let scribe = realm.scribe(from);
+    let number = scribe.next_call(Address::Owner(from), Address::Owner(to));
+    scribe.record_own(Body::Called {
+        to: Address::Owner(to),
+        home: to,
+        number,
+        call: Call::Arrived { of: CallNumber(1) },
+    });
+}
+
+/// A leaf: its shard, and its index there.
+type Place = (Shard, usize);
+
+/// The largest cut of archives, leaf by leaf: a leaf that depends on one that is not there is removed with all after it.
+fn largest(archives: &Archives) -> BTreeMap<Shard, u64> {
+    let (mut made, mut consumed) = (
+        BTreeMap::<(Link, u64), Place>::new(),
+        BTreeMap::<(Link, u64), Place>::new(),
+    );
+    let mut needs: Vec<(Place, bool, (Link, u64))> = Vec::new();
+    for (shard, leaves) in archives {
+        for (index, archived) in leaves.iter().enumerate() {
+            let place = (*shard, index);
+            let ArchivedBatch::Whole(bytes) = archived else {
+                panic!("nothing was deleted")
+            };
+            let batch = Batch::read(bytes).expect("a batch");
+            for call in &batch.header.consumed {
+                let link = Link {
+                    from: call.from,
+                    to: call.to,
+                };
+                consumed.insert((link, call.number.0), place);
+                needs.push((place, true, (link, call.number.0)));
+            }
+            for event in &batch.events {
+                let from = Address::Owner(batch.header.owner);
+                match event.body {
+                    Body::Called { to, number, .. } => {
+                        made.insert((Link { from, to }, number.0), place);
+                    }
+                    Body::Confirmed { to, upto, .. } => needs.push((place, false, (Link { from, to }, upto.0))),
+                    _ => {}
+                }
+            }
+        }
+    }
+    let mut ends: BTreeMap<Shard, usize> = archives.iter().map(|(shard, leaves)| (*shard, leaves.len())).collect();
+    loop {
+        let before = ends.clone();
+        for ((shard, index), is_made, call) in &needs {
+            let cause = if *is_made { made.get(call) } else { consumed.get(call) };
+            let is_there = cause.is_some_and(|(shard, index)| *index < before[shard]);
+            let end = ends.get_mut(shard).expect("a shard");
+            if !is_there {
+                *end = (*end).min(*index);
+            }
+        }
+        if ends == before {
+            return ends.into_iter().map(|(shard, end)| (shard, end as u64)).collect();
+        }
+    }
+}
+
+/// Archives that end at any leaf of each shard, as if a backup had read them while shards were behind.
+fn cut_short(realm: &mut Realm, whole: &Archives) -> Archives {
+    let mut cut = Archives::new();
+    for (shard, leaves) in whole {
+        let kept = leaves.len().saturating_sub(realm.roll(40));
+        cut.insert(*shard, leaves[..kept].to_vec());
+    }
+    cut
+}
+
+fn last_cut(rows: &[Row], archives: &Archives) -> Extent {
+    let empty = archives.keys().map(|shard| (*shard, 0)).collect();
+    let none = Extent {
+        leaves: empty,
+        ..Extent::default()
+    };
+    cuts(rows, archives).pop().unwrap_or(none)
+}
+
+/// Confirmations of calls that are not consumed in these leaves.
+fn contradictions(archives: &Archives, ends: &BTreeMap<Shard, u64>) -> usize {
+    let leaves = archives
+        .iter()
+        .flat_map(|(shard, leaves)| &leaves[..ends[shard] as usize]);
+    let batches: Vec<Batch> = leaves
+        .map(|leaf| match leaf {
+            ArchivedBatch::Whole(bytes) => Batch::read(bytes).expect("a batch"),
+            ArchivedBatch::Thinned(_) => panic!("nothing was deleted"),
+        })
+        .collect();
+    let consumed = batches.iter().flat_map(|batch| &batch.header.consumed);
+    let consumed: BTreeSet<_> = consumed.map(|call| (call.from, call.to, call.number)).collect();
+    let confirmed = batches.iter().flat_map(|batch| {
+        let from = Address::Owner(batch.header.owner);
+        batch.events.iter().filter_map(move |event| match event.body {
+            Body::Confirmed { to, upto, .. } => Some((from, to, upto)),
+            _ => None,
+        })
+    });
+    confirmed.filter(|call| !consumed.contains(call)).count()
+}
+
+#[test]
+fn the_last_cut_has_all_leaves_whose_causes_are_archived_and_no_others() {
+    let (mut left_out, mut contradicted) = (0, 0);
+    for seed in 0..SEEDS {
+        let mut realm = played(seed);
+        let (rows, whole) = (wait(read_unlogged(&realm.store)).expect("readable"), archives(&realm));
+        for _ in 0..4 {
+            let archives = cut_short(&mut realm, &whole);
+            let found = last_cut(&rows, &archives).leaves;
+            assert_eq!(found, largest(&archives), "seed {seed}");
+            assert_eq!(contradictions(&archives, &found), 0, "seed {seed}");
+            let all: BTreeMap<Shard, u64> = archives
+                .iter()
+                .map(|(shard, found)| (*shard, found.len() as u64))
+                .collect();
+            left_out += usize::from(found != all);
+            contradicted += usize::from(contradictions(&archives, &all) > 0);
+        }
+    }
+    assert!(
+        left_out > 150 && contradicted > 50,
+        "{left_out} archives had leaves to leave out, {contradicted} had a confirmation of a call that was not consumed"
+    );
+}
+
+/// A realm in which a call was confirmed whose consumption is in no archive.
+fn contradicted() -> (Vec<Row>, Archives, OwnerId) {
+    let mut realm = Realm::of_shards(1, 3);
+    let shard_of = |realm: &Realm, owner: OwnerId| realm.owners[&owner].shard;
+    let from = realm.found(Part::Base);
+    let to = loop {
+        let to = realm.found(Part::Base);
+        if shard_of(&realm, to) != shard_of(&realm, from) {
+            break to;
+        }
+    };
+    call(&mut realm, from, to);
+    realm.write(from, false);
+    realm.scribe(from).record_own(Body::Confirmed {
+        to: Address::Owner(to),
+        upto: CallNumber(1),
+        lost: false,
+    });
+    realm.write(from, false);
+    realm.settle();
+    (
+        wait(read_unlogged(&realm.store)).expect("readable"),
+        archives(&realm),
+        to,
+    )
+}
+
+fn sizes(archives: &Archives) -> BTreeMap<Shard, u64> {
+    let sizes = archives.iter().map(|(shard, leaves)| (*shard, leaves.len() as u64));
+    sizes.collect()
+}
+
+/// The consumption may have been in a batch that is void since: everything behind it would be left out for ever.
+#[test]
+fn confirmations_are_ignored_where_a_hole_was_accepted_and_before_a_restore() {
+    let (rows, archives, to) = contradicted();
+    assert_ne!(last_cut(&rows, &archives).leaves, sizes(&archives));
+
+    let closing = OpeningRecord::closing(Epoch(9), BatchNumber(2));
+    let opening = (opening_key(to, closing.epoch), closing.encode());
+    let with_hole = [&rows[..], &[opening]].concat();
+    assert_eq!(last_cut(&with_hole, &archives).leaves, sizes(&archives));
+
+    let restored = |leaves: &BTreeMap<Shard, u64>| {
+        let mut ends = leaves.values().map(|leaves| LeafIndex(*leaves));
+        let last = Lineage {
+            leaf: ends.next().expect("a shard"),
+            others: ends.collect(),
+            restored: WallTime(5),
+            from: "old".into(),
+            to: "new".into(),
+            backup: "old-5".into(),
+        };
+        [&rows[..], &[(lineage::key_of(last.leaf), last.encode())]].concat()
+    };
+    assert_eq!(
+        last_cut(&restored(&sizes(&archives)), &archives).leaves,
+        sizes(&archives)
+    );
+    let at_begin = archives.keys().map(|shard| (*shard, 0)).collect();
+    assert_ne!(last_cut(&restored(&at_begin), &archives).leaves, sizes(&archives));
+}
