@@ -325,6 +325,10 @@ impl Puppet {
 
 impl Behaviour for Puppet {
     fn created(&self, context: &mut Context<'_>) {
+        // A fragment only answers.
+        if context.entity().fragment().is_some() {
+            return;
+        }
         let first = context.roll() % TURN_MS;
         context.set_timer(first, 0, 0);
         let is_bodied = self.type_of(context).is_some_and(|own| own.parts.base);

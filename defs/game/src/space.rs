@@ -1,17 +1,17 @@
 //! Contents of a space: the entity that manages it, spawn points, chests.
 
 use annals_def::{Value, typed::Bytes};
-use annals_event::{GlobalScope, Place};
+use annals_event::{GlobalScope, Outcome, Place};
 use annals_ids::{Mailbox, Part, Position, TimerId};
 use annals_node::{
     Caller, Context, Denied,
     inquiry::{Learned, NotLearned},
-    typed::Failure,
+    typed::{Failure, Reply, Wait, returned},
 };
 
 use crate::{
     PLAZA, Sample, WORLD,
-    defs::{chest, monster, space, spawn_point},
+    defs::{almanac, chest, monster, space, spawn_point},
     near,
 };
 
@@ -43,8 +43,8 @@ pub const SPACE: &str = "space";
 const REGISTERED: u32 = 1;
 const REGISTRATION_MS: u64 = 30_000;
 
-/// Tag of the timer after which it registers again.
-const REGISTER_AGAIN: u32 = 1;
+/// Continuation number of the question for the next weather.
+const FORECAST: u32 = 1;
 
 /// Number of kinds of weather.
 const WEATHERS: u8 = 4;
@@ -55,7 +55,6 @@ const SPECIES: u8 = 5;
 impl space::BaseBehaviour for Sample {
     /// The space's entity is placed at the origin.
     fn created(&self, own: &mut space::Base<'_, '_>) -> Result<(), Denied> {
-        own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
         register(own)?;
         let place = Place {
             space: WORLD,
@@ -68,14 +67,8 @@ impl space::BaseBehaviour for Sample {
         populate(own.context, MONSTERS_AT_FIRST)
     }
 
-    /// The weather is the same in the whole realm.
-    fn timer(&self, own: &mut space::Base<'_, '_>, _timer: TimerId, tag: u32) -> Result<(), Denied> {
-        if tag == REGISTER_AGAIN {
-            return register(own);
-        }
-        let weather = one_of(own.context, WEATHERS);
-        let weather = Value::UInt(weather.into());
-        own.context.set_global(GlobalScope::Realm, WEATHER, weather)
+    fn timer(&self, own: &mut space::Base<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+        register(own)
     }
 
     /// Another process may have been lost while it registered.
@@ -88,7 +81,7 @@ impl space::BaseBehaviour for Sample {
     ) -> Result<(), Denied> {
         match outcome {
             Err(NotLearned::Late | NotLearned::Refused(_)) if then == REGISTERED => {
-                own.context.set_timer(REGISTRATION_MS, 0, REGISTER_AGAIN);
+                own.context.set_timer(REGISTRATION_MS, 0, 0);
             }
             _ => {}
         }
@@ -140,7 +133,49 @@ fn populate(context: &mut Context<'_>, monsters: u16) -> Result<(), Denied> {
     Ok(())
 }
 
+impl almanac::BaseBehaviour for Sample {
+    fn next_weather(
+        &self,
+        own: &mut almanac::Base<'_, '_>,
+        _caller: &Caller,
+        weather: u8,
+    ) -> Result<Reply<almanac::NextWeatherReply>, Failure> {
+        let other = 1 + one_of(own.context, WEATHERS - 1);
+        let next = weather.wrapping_add(other) % WEATHERS;
+        Ok(Reply::Now(almanac::NextWeatherReply { next }))
+    }
+}
+
 impl space::CellBehaviour for Sample {
+    fn created(&self, own: &mut space::Cell<'_, '_>) -> Result<(), Denied> {
+        own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
+        Ok(())
+    }
+
+    /// Asks any fragment of the almanac.
+    fn timer(&self, own: &mut space::Cell<'_, '_>, _timer: TimerId, _tag: u32) -> Result<(), Denied> {
+        let weather = own.weather()?;
+        let almanac = almanac::BaseMailbox::any(own.context)?;
+        almanac.ask_next_weather(own.context, weather, Wait::then(FORECAST, Vec::new()))
+    }
+
+    /// The weather is the same in the whole realm. Without an answer it stays until the next question.
+    fn replied(
+        &self,
+        own: &mut space::Cell<'_, '_>,
+        _then: u32,
+        _note: &[u8],
+        outcome: &Outcome,
+    ) -> Result<(), Denied> {
+        match returned::<almanac::NextWeatherReply>(outcome) {
+            Ok(answer) => {
+                let next = Value::UInt(answer.next.into());
+                own.context.set_global(GlobalScope::Realm, WEATHER, next)
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
     fn set_weather(&self, own: &mut space::Cell<'_, '_>, _caller: &Caller, weather: u8) -> Result<(), Failure> {
         Ok(own.set_weather(weather)?)
     }

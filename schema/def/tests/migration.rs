@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use annals_def::{
     Argument, DataType, Distribution, EntityType, Field, FixedDict, Method, MethodKind, MigrationError, Plan, Property,
-    Rename, RenameError, Renames, Schema, Sequence, Value,
+    Rename, RenameError, Renames, Schema, Sequence, Service, Value,
 };
 use annals_ids::{EntityId, Mailbox, MemberId, OwnerId, Part, TypeId};
 
@@ -221,4 +221,69 @@ fn a_rename_without_effect_is_refused() {
         assert!(refused(all).contains(part), "{all:?}: {}", refused(all));
     }
     assert!(renames(&old, &new, &["Avatar.a=c"]).is_ok());
+}
+
+/// Services of these names, each with these methods.
+fn with_services(types: &[&str], services: &[(&str, &[&str])]) -> Schema {
+    let types = types.iter().map(|name| EntityType::new(*name)).collect();
+    let service = |(name, methods): &(&str, &[&str])| Service {
+        name: (*name).into(),
+        methods: methods.iter().map(|name| Method::new(*name, Vec::new())).collect(),
+    };
+    Schema::new(types, services.iter().map(service).collect(), Vec::new())
+}
+
+#[test]
+fn fragments_and_calls_to_them_are_converted_by_the_name_of_their_service() {
+    // An entity type has the name of a service.
+    let old = with_services(&["Ape", "Bank"], &[("Bank", &["pay", "save"]), ("Notes", &[])]);
+    let new = with_services(
+        &["Ape", "Bank", "Cat"],
+        &[("Almanac", &[]), ("Bank", &["lend", "save"])],
+    );
+    assert_eq!(old.fragments_of("Bank").map(|found| found.id), Some(TypeId(2)));
+    assert_eq!(old.type_named("Bank").map(|found| found.id), Some(TypeId(1)));
+    let names: Vec<&str> = new.all_types().map(|found| found.name.as_str()).collect();
+    assert_eq!(names, ["Ape", "Bank", "Cat", "Almanac", "Bank"]);
+    assert_eq!(new.types().len(), 3);
+    for (id, one) in new.all_types().enumerate() {
+        assert_eq!(usize::from(one.id.0), id);
+        assert_eq!(new.entity_type(one.id), Some(one));
+        assert_eq!(new.is_fragment(one.id), id >= 3);
+    }
+    assert_eq!(new.entity_type(TypeId(5)), None);
+    let decoded = Schema::decode(&new.encode()).expect("its own bytes");
+    assert!(decoded.all_types().eq(new.all_types()));
+
+    let plan = Plan::new(&old, &new, &Renames::default());
+    let converted = plan.convert_held(TypeId(2), Part::Base, &BTreeMap::new());
+    assert_eq!(converted, Ok((TypeId(4), BTreeMap::new())));
+    let save = plan.convert_call(TypeId(2), MethodKind::Base, MemberId(1), &[]);
+    assert_eq!(save, Ok((MemberId(1), Vec::new())));
+    let pay = plan.convert_call(TypeId(2), MethodKind::Base, MemberId(0), &[]);
+    assert!(matches!(pay, Err(MigrationError::MethodRemoved { .. })), "{pay:?}");
+    let ended = (0..4).map(|id| plan.ends_fragments(TypeId(id)));
+    assert_eq!(ended.collect::<Vec<_>>(), [false, false, false, true]);
+}
+
+#[test]
+fn a_fragment_has_the_same_id_under_all_definitions() {
+    let old = with_services(&["Ape"], &[("Bank", &[]), ("Notes", &["read"])]);
+    let new = with_services(&["Ape", "Bee"], &[("Notes", &[])]);
+    let slot = |schema: &Schema, name: &str| {
+        let service = schema.services().iter().find(|service| service.name == name);
+        service.expect("it is listed").slot()
+    };
+    assert_eq!(slot(&old, "Notes"), slot(&new, "Notes"));
+    for owner in [OwnerId(0), OwnerId(7), OwnerId(u32::MAX)] {
+        let fragment = EntityId::of_fragment(owner, slot(&old, "Notes"));
+        assert_eq!(fragment.fragment(), Some((owner, slot(&old, "Notes"))));
+        assert!(fragment.0 < 1 << 53, "exact in JSON");
+        assert_eq!(new.fragment_with_id(fragment).map(|found| found.id), Some(TypeId(2)));
+        let removed = EntityId::of_fragment(owner, slot(&old, "Bank"));
+        assert_eq!(new.fragment_with_id(removed), None);
+    }
+    for other in [0, 1, (1 << 52) - 1, 1 << 53, u64::MAX] {
+        assert_eq!(EntityId(other).fragment(), None);
+    }
 }

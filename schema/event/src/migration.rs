@@ -56,8 +56,15 @@ impl Migration {
             return Err(state.impossible(Subject::Owner, "migration", why));
         }
         let failed = |subject, error: MigrationError| state.impossible(subject, "migration", error.to_string());
-        let mut entities = BTreeMap::new();
+        let kind = state.part().map(kind_of);
+        let (mut entities, mut estates) = (BTreeMap::new(), BTreeMap::new());
         for (entity, image) in &state.entities {
+            if self.plan.ends_fragments(image.type_id) {
+                let links = self.links(&image.links, (None, kind));
+                let links = links.map_err(|error| failed(Subject::Entity(*entity, part_of(image)), error))?;
+                estates.extend(links.into_estate().map(|links| (*entity, links)));
+                continue;
+            }
             let converted = self.image(image);
             let subject = || Subject::Entity(*entity, part_of(image));
             entities.insert(*entity, converted.map_err(|error| failed(subject(), error))?);
@@ -68,8 +75,6 @@ impl Migration {
             let subject = || Subject::Entity(*entity, part_of(image));
             departing.insert(*call, (*entity, converted.map_err(|error| failed(subject(), error))?));
         }
-        let kind = state.part().map(kind_of);
-        let mut estates = BTreeMap::new();
         for (entity, links) in &state.estates {
             let converted = self.links(links, (None, kind));
             estates.insert(*entity, converted.map_err(|error| failed(Subject::Owner, error))?);
@@ -204,8 +209,8 @@ impl Migration {
         })
     }
 
-    /// Converts a call of a method of this kind, or else of the called part. A call to an entity that no longer exists is
-    /// left as it is: it is never taken.
+    /// Converts a call of a method of this kind, or else of the called part. A call to an entity that no longer exists, or
+    /// does not from here on, is left as it is: it is never taken.
     fn method(
         &self,
         to: Address,
@@ -217,6 +222,7 @@ impl Migration {
         };
         let kind = kind.unwrap_or(kind_of(part));
         match self.receivers.get(&entity) {
+            Some(Some(type_id)) if self.plan.ends_fragments(*type_id) => Ok((method, args.to_vec())),
             Some(Some(type_id)) => self.plan.convert_call(*type_id, kind, method, args),
             Some(None) => Ok((method, args.to_vec())),
             None => {

@@ -534,10 +534,7 @@ impl OwnerState {
                 self.ended.pop_first();
             }
         }
-        if !image.links.is_settled() {
-            let mut links = image.links;
-            links.awaiting.clear();
-            links.generation = 0;
+        if let Some(links) = image.links.into_estate() {
             self.estates.insert(entity, links);
         }
     }

@@ -17,6 +17,6 @@ pub use hash::{Hash, ParseHashError};
 pub use number::{
     AssetKind, BatchNumber, CallNumber, ControllerId, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber,
     HistoryNumber, HoldingsVersion, LeafIndex, LogPosition, MemberId, NoticeNumber, OfferVersion, OwnerId, ProcessId,
-    Serial, SessionId, Shard, Slot, SpaceId, Tick, TimerId, TradeId, TransferId, TransferNumber, TypeId, WallTime,
-    WorldTime,
+    Serial, ServiceSlot, SessionId, Shard, Slot, SpaceId, Tick, TimerId, TradeId, TransferId, TransferNumber, TypeId,
+    WallTime, WorldTime,
 };

@@ -38,6 +38,11 @@ number! {
     OwnerId(u32)
 }
 number! {
+    /// A service's number in the ids of its fragments, of [`ServiceSlot::BITS`] bits. It follows from the service's name,
+    /// so that changed definitions do not change it.
+    ServiceSlot(u32)
+}
+number! {
     /// One holding of an owner. Granted by the director, in the store, strictly increasing per owner; 0 is before the
     /// first.
     Epoch(u64)
@@ -160,6 +165,36 @@ number! {
 number! {
     /// Milliseconds since the Unix epoch, by the writer's wall clock; recorded, never used in a decision.
     WallTime(u64)
+}
+
+impl EntityId {
+    /// The bit that all ids of fragments have. Blocks of ids are granted from 1 upwards, and do not reach it. All ids
+    /// stay below 2^53, so that they are exact in JSON.
+    const FRAGMENTS: u64 = 1 << 52;
+
+    /// The id of the fragment of a service on a base owner, which is the same in every realm: so every part that
+    /// knows the owner can call the fragment.
+    #[must_use]
+    pub fn of_fragment(owner: OwnerId, slot: ServiceSlot) -> Self {
+        Self(Self::FRAGMENTS | u64::from(owner.0) << ServiceSlot::BITS | u64::from(slot.0))
+    }
+
+    /// The base owner and the service, if this is the id of a fragment.
+    #[must_use]
+    pub fn fragment(self) -> Option<(OwnerId, ServiceSlot)> {
+        let rest = self.0.checked_sub(Self::FRAGMENTS)?;
+        let owner = u32::try_from(rest >> ServiceSlot::BITS).ok()?;
+        let slot = u32::try_from(rest & u64::from(ServiceSlot::MAX.0)).ok()?;
+        Some((OwnerId(owner), ServiceSlot(slot)))
+    }
+}
+
+impl ServiceSlot {
+    /// Number of bits.
+    pub const BITS: u32 = 20;
+
+    /// The largest slot.
+    pub const MAX: Self = Self((1 << Self::BITS) - 1);
 }
 
 /// A ledger transfer: its requester, and the number of the request.

@@ -13,10 +13,12 @@ use annals_wire::{
 use crate::{admission::token, input::DuplicateLogin, internal_waits::InternalWait, role::BaseRole, view::OwnView};
 
 impl BaseRole {
-    /// Applies a newer map, and creates the realm's first entity if the map names this owner for it.
+    /// Applies a newer map: creates the fragments that are missing here, and the realm's first entity if the map names
+    /// this owner for it.
     pub(crate) fn redraw(&mut self, cx: &mut OwnerContext, map: SpaceMap) {
         if self.map.as_ref().is_none_or(|known| known.version < map.version) {
             let begins_here = map.bootstrap == Some(cx.owner());
+            cx.begin_fragments(&map);
             self.map = Some(map);
             if begins_here && cx.state().bootstrap.is_none() {
                 self.bootstrap(cx);

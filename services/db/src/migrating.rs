@@ -195,7 +195,7 @@ impl Preparation {
                 Err(why) => survey.refuse(why.to_string()),
             }
         }
-        survey.receivers = receivers(&states);
+        survey.receivers = receivers(&states, self.migration.plan.old());
         let migration = Migration {
             receivers: survey.receivers.clone(),
             ..self.migration.clone()
@@ -443,14 +443,16 @@ async fn read_page(store: &Store, after: DatabaseId) -> Result<Option<Vec<(Datab
 }
 
 /// Types of all receivers of calls in transit.
-pub(crate) fn receivers(states: &[OwnerState]) -> Receivers {
+pub(crate) fn receivers(states: &[OwnerState], old: &Schema) -> Receivers {
     let called: BTreeSet<EntityId> = states
         .iter()
         .flat_map(calls_of)
         .filter(|(_, call)| matches!(call, Call::Method { .. } | Call::InvokeFor { .. }))
         .filter_map(|(to, _)| Some(to.entity()?.0))
         .collect();
-    let mut found: Receivers = called.into_iter().map(|entity| (entity, None)).collect();
+    // A fragment may not be there yet.
+    let named = |entity: EntityId| old.fragment_with_id(entity).map(|found| found.id);
+    let mut found: Receivers = called.into_iter().map(|entity| (entity, named(entity))).collect();
     for (entity, type_id) in states.iter().flat_map(types_of) {
         if let Some(receiver) = found.get_mut(&entity) {
             *receiver = Some(type_id);

@@ -43,6 +43,8 @@ pub(crate) struct CallLinks {
     due: BTreeSet<(Mono, Link)>,
     /// Received confirmations that are not logged yet; they wait for a batch that is closed anyway (rule C3).
     confirmed: BTreeMap<Link, CallNumber>,
+    /// Number of links to each fragment on which calls were resent, because they are not confirmed.
+    overdue: BTreeMap<Address, usize>,
     /// Links on which a call was consumed or repeated in the present input, and the owner to notify.
     taken: BTreeMap<Link, OwnerId>,
 }
@@ -103,12 +105,27 @@ impl CallLinks {
         self.stop(link);
         self.due.insert((attempt.due, link));
         self.links.insert(link, attempt);
+        if is_overdue(link, attempt) {
+            *self.overdue.entry(link.to).or_default() += 1;
+        }
     }
 
     fn stop(&mut self, link: Link) {
-        if let Some(old) = self.links.remove(&link) {
-            self.due.remove(&(old.due, link));
+        let Some(old) = self.links.remove(&link) else { return };
+        self.due.remove(&(old.due, link));
+        if is_overdue(link, old)
+            && let Some(count) = self.overdue.get_mut(&link.to)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.overdue.remove(&link.to);
+            }
         }
+    }
+
+    /// Whether a fragment has not confirmed a call for a while.
+    pub(crate) fn is_overdue(&self, fragment: Address) -> bool {
+        self.overdue.contains_key(&fragment)
     }
 
     /// Whether to resend the calls of a link now because its receiver asks for it; if it did so a moment ago, they
@@ -139,8 +156,8 @@ impl CallLinks {
 
     /// The receiver's home has sent its location: try that before asking the home again.
     fn reset_attempts(&mut self, link: Link) {
-        if let Some(attempt) = self.links.get_mut(&link) {
-            attempt.made = 0;
+        if let Some(attempt) = self.links.get(&link).copied() {
+            self.schedule(link, Attempt { made: 0, ..attempt });
         }
     }
 
@@ -172,6 +189,11 @@ impl CallLinks {
         self.stop(link);
         Some((link, attempt))
     }
+}
+
+fn is_overdue(link: Link, attempt: Attempt) -> bool {
+    let is_fragment = link.to.entity().is_some_and(|(entity, _)| entity.fragment().is_some());
+    is_fragment && attempt.made > 0
 }
 
 /// Outcome of an arriving call.
@@ -241,7 +263,7 @@ impl OwnerContext {
     /// Consumes a call from `sender`, if no earlier one on its link can follow (rule C2).
     pub(crate) fn arrive(&mut self, sender: OwnerId, message: &CallMessage) -> Arrival {
         let link = message.link;
-        if !self.is_here(link.to) {
+        if !self.is_here(link.to) && !self.begin_called_fragment(link.to) {
             self.absent(sender, message);
             return Arrival::Settled;
         }

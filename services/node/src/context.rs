@@ -12,6 +12,7 @@ mod others;
 mod personal;
 mod properties;
 mod requests;
+mod service;
 mod sight;
 mod space;
 

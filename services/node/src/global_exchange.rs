@@ -48,6 +48,7 @@ impl GlobalExchange {
             return;
         };
         self.map = map.version;
+        cx.learn_bases(map);
         let mut known = std::mem::take(&mut self.peers);
         for scope in scopes(cx) {
             let peers = peers(map, scope, cx.owner());

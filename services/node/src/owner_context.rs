@@ -67,6 +67,8 @@ pub struct OwnerContext {
     pub(crate) local: VecDeque<Local>,
     /// Requests of behaviour to the role, each with the entity that made it.
     pub(crate) requests: VecDeque<(EntityId, Request)>,
+    /// All base owners, by the newest map.
+    pub(crate) bases: BTreeSet<OwnerId>,
     /// The parts here that follow global data.
     pub(crate) followers: BTreeSet<EntityId>,
     /// What followers of global data have not been notified of.
@@ -111,6 +113,7 @@ impl OwnerContext {
             call_links: CallLinks::default(),
             local: VecDeque::new(),
             requests: VecDeque::new(),
+            bases: BTreeSet::new(),
             followers: BTreeSet::new(),
             global_notices: VecDeque::new(),
             ids: parts.ids,

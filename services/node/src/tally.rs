@@ -80,7 +80,7 @@ impl Tally {
     pub fn new(schema: &Schema) -> Self {
         let mut members = Vec::new();
         let mut starts = Vec::new();
-        for entity_type in schema.types() {
+        for entity_type in schema.all_types() {
             let mut add = |count: usize, member: fn(MemberId) -> Member| {
                 let start = members.len();
                 let ids = (0..count).filter_map(|nth| u16::try_from(nth).ok()).map(MemberId);

@@ -1,6 +1,7 @@
 //! The simulated game: small, and designed so that every call leaves a mark that a checker can count.
 
 mod beasts;
+mod couriers;
 mod eggs;
 mod market;
 mod pets;
@@ -127,6 +128,8 @@ pub fn schema() -> Arc<Schema> {
     files.insert("entity_defs/Pet.def", pets::DEFINITION);
     files.insert("entity_defs/Beast.def", beasts::DEFINITION);
     files.insert("entity_defs/Egg.def", eggs::DEFINITION);
+    files.insert("services.xml", "<root><Courier/></root>");
+    files.insert("service_defs/Courier.def", couriers::DEFINITION);
     let compiled = compile(&files);
     let errors: Vec<String> = compiled
         .diagnostics
@@ -218,9 +221,11 @@ impl Game {
             }
             "passOn" => {
                 Self::add(context, "secret", 3);
-                context
-                    .call(me, "note", args)
-                    .unwrap_or_else(|denied| panic!("{denied}"));
+                if id.is_multiple_of(2) || !couriers::send(context, me, id) {
+                    context
+                        .call(me, "note", args)
+                        .unwrap_or_else(|denied| panic!("{denied}"));
+                }
             }
             "nudge" => {
                 Self::add(context, "gold", 1);
@@ -322,6 +327,9 @@ impl Behaviour for Game {
     }
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
+        if couriers::is_courier(context) {
+            return couriers::carry(context, args);
+        }
         let id = Self::number(args);
         let entity_type = context.entity_type();
         let place = usize::from(method.0);

@@ -64,6 +64,8 @@ pub struct Report {
     pub created: usize,
     /// Registrations as global bases.
     pub registered: usize,
+    /// Calls that fragments of a service executed.
+    pub carried: usize,
     /// Calls of client methods for one client alone.
     pub directed: usize,
     /// Cell parts whose destruction another part requested.
@@ -203,6 +205,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         lives: check::lives::count(world, archive),
         created: check::creations::count(archive),
         registered: check::globals::count(archive),
+        carried: check::calls::count_of_fragments(archive),
         directed: check::shown::count_directed(archive),
         ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),

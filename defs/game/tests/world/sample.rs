@@ -42,7 +42,7 @@ fn definitions_other_than_the_compiled_ones_are_refused() {
     assert!(said.contains("`annals defs generate`"), "{said}");
 }
 
-/// Behaviour that writes a property which no entity has.
+/// Behaviour that writes a property which no entity has, when an entity of this type is created.
 struct Careless(TypeId);
 
 impl Behaviour for Careless {
@@ -55,7 +55,9 @@ impl Behaviour for Careless {
     }
 
     fn created(&self, context: &mut Context<'_>) {
-        if let Err(denied) = context.write("luck", 7_u8) {
+        if context.entity_type().id == self.0
+            && let Err(denied) = context.write("luck", 7_u8)
+        {
             context.report(denied);
         }
     }
@@ -466,6 +468,13 @@ fn all_owners_find_the_space_and_have_its_weather_also_after_a_crash() {
             .iter()
             .all(|known| known.is_some() && *known == spaces.first().cloned())
     });
+    let almanac = stage.schema.fragments_of("Almanac").unwrap().id;
+    let mut fragments = stage.state(BASE).entities.values();
+    let almanac = fragments.find(|image| image.type_id == almanac).expect("a fragment");
+    assert!(
+        almanac.links.taken.values().any(|taken| taken.0 > 0),
+        "it was asked for the weather"
+    );
     let before = weather(&stage);
     for owner in [BASE, WEST, EAST] {
         stage.crash(owner);

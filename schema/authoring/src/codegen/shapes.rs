@@ -42,7 +42,7 @@ impl Shapes {
             ..Self::default()
         };
         let mut used = BTreeSet::new();
-        for entity_type in schema.types() {
+        for entity_type in schema.all_types() {
             for mention in mentions(entity_type) {
                 mention.data_type.any(&mut |inner| {
                     used.extend(dict(inner).map(key));
@@ -56,7 +56,7 @@ impl Shapes {
                 shapes.add(dict, name, name);
             }
         }
-        for entity_type in schema.types() {
+        for entity_type in schema.all_types() {
             for mention in mentions(entity_type) {
                 let wanted = format!("{}_{}", entity_type.name, mention.wanted);
                 shapes.find(mention.data_type, &wanted, &mention.origin);
@@ -81,7 +81,7 @@ impl Shapes {
     /// The names of the shapes that occur in code for these parts.
     pub(super) fn used(&self, schema: &Schema, parts: CodeParts) -> BTreeSet<&str> {
         let mut used = BTreeSet::new();
-        for entity_type in schema.types() {
+        for entity_type in schema.all_types() {
             for mention in mentions(entity_type) {
                 if parts.is_server() || mention.is_shown {
                     mention.data_type.any(&mut |inner| {

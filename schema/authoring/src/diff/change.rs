@@ -200,8 +200,8 @@ pub enum ChangeKind {
     ServiceAdded,
     /// A service was removed.
     ServiceRemoved,
-    /// The order of services, or of a service's methods, changed.
-    ServicesReordered,
+    /// Types of fragments, or methods of a service, have other numbers.
+    ServicesRenumbered,
     /// A user data object type was added.
     ObjectAdded,
     /// A user data object type was removed.
@@ -306,7 +306,7 @@ impl ChangeKind {
         "method-utype",
         "service-added",
         "service-removed",
-        "services-reordered",
+        "services-renumbered",
         "object-added",
         "object-removed",
         "objects-reordered",
@@ -373,7 +373,7 @@ impl ChangeKind {
             Self::MethodProtocolIdChanged => "method-utype",
             Self::ServiceAdded => "service-added",
             Self::ServiceRemoved => "service-removed",
-            Self::ServicesReordered => "services-reordered",
+            Self::ServicesRenumbered => "services-renumbered",
             Self::ObjectAdded => "object-added",
             Self::ObjectRemoved => "object-removed",
             Self::ObjectsReordered => "objects-reordered",
@@ -495,7 +495,8 @@ impl ChangeKind {
                 write!(f, "Exposed changed from {} to {}", exposure(*from), exposure(*to))
             }
             Self::DetailDistanceChanged { from, to } => write_from(f, "DetailDistance", from.as_ref(), to.as_ref()),
-            Self::ServicesReordered | Self::ObjectsReordered => f.write_str("order changed"),
+            Self::ServicesRenumbered => f.write_str("renumbered"),
+            Self::ObjectsReordered => f.write_str("order changed"),
             Self::DomainChanged { from, to } => write!(f, "Domain changed from {from:?} to {to:?}"),
             Self::ObjectProperty { name } => write!(f, "property {name} changed"),
             Self::KindNamed { kind, from, to } => {

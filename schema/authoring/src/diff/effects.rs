@@ -139,6 +139,11 @@ fn log(kind: &ChangeKind, facts: Facts) -> Effect {
         ChangeKind::TypeRemoved { .. } => {
             breaking("an entity that is alive would have no type, and whoever takes it over cannot go on")
         }
+        ChangeKind::ServiceAdded => compatible("each base owner creates its fragment"),
+        ChangeKind::ServiceRemoved => migration("base owners have fragments of it; the plan removes them"),
+        ChangeKind::ServicesRenumbered => {
+            migration("fragments have their type, and calls under way their method, by number")
+        }
         ChangeKind::TypeRenamed { .. } | ChangeKind::PropertyRenamed { .. } | ChangeKind::MethodRenamed { .. } => {
             compatible("the log knows it by its number")
         }
@@ -245,6 +250,9 @@ fn peers(kind: &ChangeKind, facts: Facts) -> Effect {
         ChangeKind::TypeAdded
         | ChangeKind::TypeRemoved { .. }
         | ChangeKind::TypesRenumbered { .. }
+        | ChangeKind::ServiceAdded
+        | ChangeKind::ServiceRemoved
+        | ChangeKind::ServicesRenumbered
         | ChangeKind::PartsChanged { .. } => true,
         ChangeKind::PropertyType(difference) | ChangeKind::ArgumentType(difference) => {
             held && difference.change.is_seen()

@@ -1,6 +1,6 @@
 //! Comparison of methods.
 
-use annals_def::{Arguments, Method, MethodKind, MethodPlan, Schema, Service};
+use annals_def::{Arguments, EntityType, Method, MethodKind, MethodPlan, Plan};
 use annals_ids::MemberId;
 
 use super::{
@@ -233,74 +233,63 @@ fn likely(lists: &Lists<'_>, old: &Method) -> Option<String> {
     Some(nearest.name.clone())
 }
 
-/// Records all differences of the services. Nothing about them is stored, logged or shown.
-pub(super) fn compare_services(old: &Schema, new: &Schema, changes: &mut Vec<SchemaChange>) {
-    let (old_services, new_services) = (old.services(), new.services());
-    let on = |service: &Service| Subject::Service(service.name.clone());
-    for service in old_services
-        .iter()
-        .filter(|old| !new_services.iter().any(|new| new.name == old.name))
-    {
-        note(changes, on(service), ChangeKind::ServiceRemoved, Facts::default());
+/// What all changes of services concern: fragments, and calls under way to them.
+const OF_SERVICES: Facts = Facts {
+    was_stored: false,
+    is_stored: false,
+    was_held: true,
+    is_held: true,
+    is_moved: false,
+    is_seen: false,
+    is_history: false,
+};
+
+/// Records all differences of the services.
+pub(super) fn compare_services(plan: &Plan, changes: &mut Vec<SchemaChange>) {
+    let on = |service: &EntityType| Subject::Service(service.name.clone());
+    for service in plan.old().fragment_types() {
+        if plan.ends_fragments(service.id) {
+            note(changes, on(service), ChangeKind::ServiceRemoved, OF_SERVICES);
+        }
     }
-    let mut order = Vec::new();
-    for service in new_services {
-        let Some(at) = old_services.iter().position(|old| old.name == service.name) else {
-            note(changes, on(service), ChangeKind::ServiceAdded, Facts::default());
+    let mut is_renumbered = false;
+    for service in plan.new_schema().fragment_types() {
+        let Some(old) = plan.old_of(service.id) else {
+            note(changes, on(service), ChangeKind::ServiceAdded, OF_SERVICES);
             continue;
         };
-        order.push(at);
-        compare_service(&old_services[at], service, changes);
+        is_renumbered |= old.id != service.id;
+        compare_service((old, service), plan, changes);
     }
-    if !order.is_sorted() {
-        note(
-            changes,
-            Subject::Services,
-            ChangeKind::ServicesReordered,
-            Facts::default(),
-        );
+    if is_renumbered {
+        note(changes, Subject::Services, ChangeKind::ServicesRenumbered, OF_SERVICES);
     }
 }
 
-fn compare_service(old: &Service, new: &Service, changes: &mut Vec<SchemaChange>) {
+fn compare_service((old, new): (&EntityType, &EntityType), plan: &Plan, changes: &mut Vec<SchemaChange>) {
     let on = |method: &Method| Subject::ServiceMethod(new.name.clone(), method.name.clone());
-    for method in old
-        .methods
-        .iter()
-        .filter(|old| !new.methods.iter().any(|new| new.name == old.name))
-    {
-        note(
-            changes,
-            on(method),
-            ChangeKind::MethodRemoved { perhaps: None },
-            Facts::default(),
-        );
+    let plans = plan.of_type(old.id).methods(MethodKind::Base);
+    for (method, plan) in old.base_methods.iter().zip(plans) {
+        if plan.new.is_none() {
+            let kind = ChangeKind::MethodRemoved { perhaps: None };
+            note(changes, on(method), kind, OF_SERVICES);
+        }
     }
-    let mut order = Vec::new();
-    for method in &new.methods {
-        let Some(at) = old.methods.iter().position(|old| old.name == method.name) else {
-            note(changes, on(method), ChangeKind::MethodAdded, Facts::default());
+    let mut is_renumbered = false;
+    for method in &new.base_methods {
+        let Some(at) = plans.iter().position(|plan| plan.new == Some(method.index)) else {
+            note(changes, on(method), ChangeKind::MethodAdded, OF_SERVICES);
             continue;
         };
-        order.push(at);
-        let before = &old.methods[at];
-        let args = Arguments::of_service(&before.args, &method.args);
-        let returns = Arguments::of_service(&before.returns, &method.returns);
-        compare_method(
-            (before, method),
-            (&args, &returns),
-            Facts::default(),
-            &mut |kind, facts| {
-                note(changes, on(method), kind, facts);
-            },
-        );
+        is_renumbered |= at != usize::from(method.index.0);
+        let (before, plan) = (&old.base_methods[at], &plans[at]);
+        let arguments = (&plan.args, &plan.returns);
+        compare_method((before, method), arguments, OF_SERVICES, &mut |kind, facts| {
+            note(changes, on(method), kind, facts);
+        });
     }
-    if !order.is_sorted() {
-        note(
-            changes,
-            Subject::Service(new.name.clone()),
-            ChangeKind::ServicesReordered,
-            Facts::default(),
-        );
+    if is_renumbered {
+        let subject = Subject::Service(new.name.clone());
+        note(changes, subject, ChangeKind::ServicesRenumbered, OF_SERVICES);
     }
 }

@@ -98,7 +98,7 @@ pub fn diff(old: &Schema, new: &Schema, renames: &Renames) -> Diff {
     let plan = Plan::new(old, new, renames);
     let mut changes = Vec::new();
     entity::compare_types(&plan, &mut changes);
-    method::compare_services(old, new, &mut changes);
+    method::compare_services(&plan, &mut changes);
     property::compare_objects(old, new, &mut changes);
     ledger_names::compare(old.ledger_names(), new.ledger_names(), &mut changes);
     Diff { plan, changes }

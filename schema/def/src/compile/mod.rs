@@ -176,7 +176,12 @@ fn compile_library<'l, 's>(
     let mut compiler = Compiler::new(library, reading);
     let mut declared = DeclaredSchema::new(keeps_places);
     let types = entity_types(&mut compiler, &library.entities, &mut declared.types);
-    let services = services(&mut compiler, &library.services, &mut declared.services);
+    let services = services(
+        &mut compiler,
+        &library.services,
+        MAX_TYPES - types.len(),
+        &mut declared.services,
+    );
     let objects = user_data_objects(&mut compiler, &library.objects, &mut declared.objects);
     let used = compiler.used();
     compiler.compile_unlisted();
@@ -260,9 +265,20 @@ fn entity_types<'l>(
     types
 }
 
-fn services<'l>(compiler: &mut Compiler<'l, '_>, list: &'l EntityList<'l>, places: &mut Places<'l>) -> Vec<Service> {
-    let mut services = Vec::new();
+/// Compiles the services, of which there may be this many.
+fn services<'l>(
+    compiler: &mut Compiler<'l, '_>,
+    list: &'l EntityList<'l>,
+    most: usize,
+    places: &mut Places<'l>,
+) -> Vec<Service> {
+    let mut services: Vec<Service> = Vec::new();
     for listed in &list.entities {
+        if services.len() == most {
+            let message = format!("there are more than {MAX_TYPES} entity types and services");
+            compiler.report(Finding::new(Rule::TooMany, listed.span, message));
+            break;
+        }
         let found = compiler.find(
             Family::Service,
             Kind::Service,
@@ -272,6 +288,13 @@ fn services<'l>(compiler: &mut Compiler<'l, '_>, list: &'l EntityList<'l>, place
         );
         if let Lookup::Found(definition) = found {
             let (service, declared) = compiler.service(listed, definition);
+            let slot = service.slot();
+            let mut before = services.iter();
+            if let Some(other) = before.find(|other| other.slot() == slot && other.name != service.name) {
+                let message = format!("services `{}` and `{}` have the same number", other.name, service.name);
+                let finding = Finding::new(Rule::TooMany, listed.span, message);
+                compiler.report(finding.help("rename one: the number follows from the name"));
+            }
             services.push(service);
             places.push(declared);
         }

@@ -19,7 +19,7 @@ impl Plan {
         method: MemberId,
         args: &[Value],
     ) -> Option<(MemberId, Vec<Value>)> {
-        let converted = self.old.types().iter().filter(|old| {
+        let converted = self.old.all_types().filter(|old| {
             let found = kind.methods(old).get(usize::from(method.0));
             found.is_some_and(|found| fits(old, &found.args, args))
         });
@@ -30,7 +30,7 @@ impl Plan {
     /// methods, or no method can have returned it.
     #[must_use]
     pub fn convert_answer(&self, of: Option<TypeId>, kind: MethodKind, values: &[Value]) -> Option<Vec<Value>> {
-        let types = self.old.types().iter().filter(|old| of.is_none_or(|of| of == old.id));
+        let types = self.old.all_types().filter(|old| of.is_none_or(|of| of == old.id));
         let methods = types.flat_map(|old| kind.methods(old).iter().map(move |method| (old, method)));
         let givers = methods.filter(|(old, method)| fits(old, &method.returns, values));
         unanimous(givers.map(|(old, method)| self.answer_of(old, kind, method, values)))

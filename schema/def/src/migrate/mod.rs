@@ -180,11 +180,14 @@ impl Plan {
     /// Computes the plan from the old schema to the new one.
     #[must_use]
     pub fn new(old: &Schema, new: &Schema, renames: &Renames) -> Self {
-        let number = |old: &EntityType| new.type_named(renames.of_type(&old.name)).map(|found| found.id);
-        let numbers: TypeNumbers = old.types().iter().map(number).collect();
+        let partner = |of: &EntityType| match old.is_fragment(of.id) {
+            true => new.fragments_of(&of.name),
+            false => new.type_named(renames.of_type(&of.name)),
+        };
+        let numbers: TypeNumbers = old.all_types().map(|old| partner(old).map(|new| new.id)).collect();
         let is_renumbered = numbers
             .iter()
-            .zip(old.types())
+            .zip(old.all_types())
             .any(|(number, old)| *number != Some(old.id));
         let mailboxes = is_renumbered.then_some(&numbers);
         let plan = |old: &EntityType| {
@@ -195,7 +198,7 @@ impl Plan {
             )
         };
         Self {
-            types: old.types().iter().map(plan).collect(),
+            types: old.all_types().map(plan).collect(),
             old: old.clone(),
             new: new.clone(),
             numbers,
@@ -391,7 +394,13 @@ impl Plan {
     #[must_use]
     pub fn old_of(&self, new: TypeId) -> Option<&EntityType> {
         let at = self.numbers.iter().position(|number| *number == Some(new))?;
-        self.old.types().get(at)
+        self.old.all_types().nth(at)
+    }
+
+    /// Whether entities of this old type are fragments of a service that the new schema does not have.
+    #[must_use]
+    pub fn ends_fragments(&self, old: TypeId) -> bool {
+        self.old.is_fragment(old) && self.new_type(old).is_none()
     }
 
     fn old_type(&self, id: TypeId) -> Result<&EntityType, MigrationError> {
@@ -493,13 +502,6 @@ impl PropertyPlan {
 }
 
 impl Arguments {
-    /// The conversion of a service method's arguments: no call under way can name such a method, and type numbers are
-    /// as before.
-    #[must_use]
-    pub fn of_service(old: &[Argument], new: &[Argument]) -> Self {
-        Self::new(old, new, None)
-    }
-
     /// Pairs arguments by name, and the remaining ones by position.
     fn new(old: &[Argument], new: &[Argument], numbers: Option<&TypeNumbers>) -> Self {
         let by_name = |to: &Argument| old.iter().position(|from| from.name == to.name);

@@ -419,7 +419,7 @@ impl Input<'_> {
     fn schema(&mut self) -> Read<Schema> {
         let ledger_names = self.ledger_names()?;
         let types = self.list("entity types", MAX_TYPES, Self::entity_type)?;
-        let services = self.list("services", MAX_TYPES, Self::service)?;
+        let services = self.list("services", MAX_TYPES - types.len(), Self::service)?;
         let objects = self.list("user data objects", MAX_TYPES, Self::user_data_object)?;
         if !self.0.is_empty() {
             return Err(SchemaProblem::Trailing);

@@ -13,7 +13,7 @@ mod member;
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
-use annals_ids::{Hash, TypeId};
+use annals_ids::{EntityId, Hash, ServiceSlot, TypeId};
 use sha2::{Digest, Sha256};
 
 pub use account::{AccountView, Holding};
@@ -38,6 +38,8 @@ pub const INDEXED_BYTES: usize = 255;
 pub struct Schema {
     types: Vec<EntityType>,
     services: Vec<Service>,
+    /// The type of each service's fragments.
+    fragments: Vec<EntityType>,
     user_data_objects: Vec<UserDataObject>,
     ledger_names: LedgerNames,
     by_name: BTreeMap<String, TypeId>,
@@ -54,6 +56,28 @@ pub struct Service {
     pub name: String,
     /// Its methods; indices from 0.
     pub methods: Vec<Method>,
+}
+
+impl Service {
+    /// Its number in the ids of its fragments: the first bits of the SHA-256 of its name.
+    #[must_use]
+    pub fn slot(&self) -> ServiceSlot {
+        let [first, second, third, fourth, ..]: [u8; 32] = Sha256::digest(self.name.as_bytes()).into();
+        ServiceSlot(u32::from_be_bytes([first, second, third, fourth]) >> (u32::BITS - ServiceSlot::BITS))
+    }
+
+    /// The type of its fragments: entities with a base part, which has the service's methods and no properties.
+    fn fragment(&self) -> EntityType {
+        EntityType {
+            parts: Parts {
+                base: true,
+                ..Parts::default()
+            },
+            persistent: false,
+            base_methods: self.methods.clone(),
+            ..EntityType::new(&self.name)
+        }
+    }
 }
 
 /// A user data object type: data that an author places in a space, constant at run time.
@@ -83,19 +107,24 @@ impl Schema {
     /// tests may start here.
     ///
     /// # Panics
-    /// If there are more types than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`]. A default that does
+    /// If there are more types and services than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`]. A default that does
     /// not fit its type panics in [`Schema::encode`].
     #[must_use]
     pub fn new(mut types: Vec<EntityType>, services: Vec<Service>, user_data_objects: Vec<UserDataObject>) -> Self {
         let mut by_name = BTreeMap::new();
-        for (position, entity_type) in types.iter_mut().enumerate() {
-            let id = TypeId(u16::try_from(position).expect("invariant: at most MAX_TYPES types"));
-            entity_type.number(id);
-            by_name.insert(entity_type.name.clone(), id);
+        let mut fragments: Vec<EntityType> = services.iter().map(Service::fragment).collect();
+        for (position, entity_type) in types.iter_mut().chain(&mut fragments).enumerate() {
+            entity_type.number(TypeId(
+                u16::try_from(position).expect("invariant: at most MAX_TYPES types"),
+            ));
+        }
+        for entity_type in &types {
+            by_name.insert(entity_type.name.clone(), entity_type.id);
         }
         Self {
             types,
             services,
+            fragments,
             user_data_objects,
             ledger_names: LedgerNames::default(),
             by_name,
@@ -114,19 +143,53 @@ impl Schema {
         }
     }
 
-    /// The entity types in declared order: a [`TypeId`] is a position here.
+    /// The entity types in declared order, without those of fragments.
     #[must_use]
     pub fn types(&self) -> &[EntityType] {
         &self.types
     }
 
+    /// The types of fragments, one for each service, in the order of the services.
+    #[must_use]
+    pub fn fragment_types(&self) -> &[EntityType] {
+        &self.fragments
+    }
+
+    /// The types of all entities: the declared ones, and then those of fragments. A [`TypeId`] is a position here.
+    pub fn all_types(&self) -> impl Iterator<Item = &EntityType> + Clone {
+        self.types.iter().chain(&self.fragments)
+    }
+
     /// The entity type with this id.
     #[must_use]
     pub fn entity_type(&self, id: TypeId) -> Option<&EntityType> {
-        self.types.get(usize::from(id.0))
+        let at = usize::from(id.0);
+        self.types
+            .get(at)
+            .or_else(|| self.fragments.get(at.checked_sub(self.types.len())?))
     }
 
-    /// The entity type of this name.
+    /// The type of the fragments of a service.
+    #[must_use]
+    pub fn fragments_of(&self, service: &str) -> Option<&EntityType> {
+        self.fragments.iter().find(|fragment| fragment.name == service)
+    }
+
+    /// Whether entities of this type are fragments of a service.
+    #[must_use]
+    pub fn is_fragment(&self, id: TypeId) -> bool {
+        (self.types.len()..self.types.len() + self.fragments.len()).contains(&usize::from(id.0))
+    }
+
+    /// The type of the entity with this id, if it is the id of a fragment of one of the services.
+    #[must_use]
+    pub fn fragment_with_id(&self, entity: EntityId) -> Option<&EntityType> {
+        let (_, slot) = entity.fragment()?;
+        let at = self.services.iter().position(|service| service.slot() == slot)?;
+        self.fragments.get(at)
+    }
+
+    /// The entity type of this name, if it is a declared one.
     #[must_use]
     pub fn type_named(&self, name: &str) -> Option<&EntityType> {
         self.by_name.get(name).and_then(|&id| self.entity_type(id))

@@ -357,6 +357,16 @@ impl Links {
         self.sent.values().all(|sent| sent.unconfirmed.is_empty())
     }
 
+    /// What stays of the links when their end ceases to exist: calls that are not confirmed yet, if there are any.
+    pub(crate) fn into_estate(self) -> Option<Self> {
+        let estate = Self {
+            awaiting: BTreeMap::new(),
+            generation: 0,
+            ..self
+        };
+        (!estate.is_settled()).then_some(estate)
+    }
+
     /// The number of the next call to an address.
     #[must_use]
     pub fn next_call(&self, to: Address) -> CallNumber {

@@ -162,7 +162,8 @@ pub(crate) struct Game {
 
 impl Game {
     fn mark(context: &mut Context<'_>, letter: char) {
-        if context.part() == Part::Base {
+        let has_trail = context.entity_type().property_named("trail").is_some();
+        if context.part() == Part::Base && has_trail {
             let mut trail = text(&context.get("trail").unwrap());
             trail.push(letter);
             context.set("trail", Value::Unicode(trail)).unwrap();
@@ -177,7 +178,7 @@ impl Behaviour for Game {
 
     fn created(&self, context: &mut Context<'_>) {
         Self::mark(context, 'b');
-        if text(&context.get("motto").unwrap()) == ROOTED {
+        if context.entity_type().property_named("motto").is_some() && text(&context.get("motto").unwrap()) == ROOTED {
             context.request(create_cell(context.entity())).unwrap();
         }
     }
@@ -281,6 +282,10 @@ impl Behaviour for Game {
         let entity = context.entity();
         let name = context.entity_type().base_methods[usize::from(method.0)].name.clone();
         match (name.as_str(), args) {
+            ("advise", [number]) => {
+                let advised = context.set_global(GlobalScope::Bases, "advised", number.clone());
+                advised.unwrap();
+            }
             ("hear", [number]) => {
                 let mut heard = context.get("heard").unwrap().into_owned();
                 let Value::Sequence(numbers) = &mut heard else {

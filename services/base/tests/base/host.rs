@@ -84,7 +84,11 @@ impl Host {
 
     /// A host in a realm with this game, before there is a map.
     pub(crate) fn of(game: Game) -> Self {
-        let schema = game::schema();
+        Self::of_schema(game::schema(), game)
+    }
+
+    /// The same with another schema.
+    pub(crate) fn of_schema(schema: Arc<Schema>, game: Game) -> Self {
         let now = 1_000_000;
         let owner = take_over((&schema, &game), now, Epoch(1), (&[], 0));
         let mut host = Self {

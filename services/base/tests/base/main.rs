@@ -23,5 +23,6 @@ mod personal;
 mod player;
 mod races;
 mod requests;
+mod services;
 mod stopping;
 mod views;

@@ -29,6 +29,7 @@ mod physics;
 mod process;
 mod questions;
 mod requests;
+mod services;
 mod sight;
 mod soundness;
 mod spaces;

@@ -96,7 +96,7 @@ impl Folder {
             receivers: BTreeMap::new(),
         };
         let (mut states, cursors) = self.states_under(realm.schema).await?;
-        migration.receivers = receivers(&states);
+        migration.receivers = receivers(&states, &old);
         for state in &mut states {
             try_out(&migration, state)?;
         }

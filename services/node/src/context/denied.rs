@@ -284,6 +284,15 @@ pub enum Denied {
         /// Size of the body.
         bytes: usize,
     },
+    /// The definitions have no such service.
+    #[error("there is no service {service:?} in services.xml")]
+    NoService { service: String },
+    /// No base owner is known, so there is no fragment to call.
+    #[error("no base owner is known yet that has a fragment of service {service:?}; try again shortly")]
+    NoFragment { service: String },
+    /// A fragment was asked to end.
+    #[error("entity {entity} is a fragment of a service and exists as long as its owner; remove the service instead")]
+    Fragment { entity: EntityId },
     /// The present input has reached its limit of recorded bytes.
     #[error("an input cannot record {bytes} more bytes, only {room}: do the rest in a timer or another call")]
     Spent {

@@ -51,6 +51,11 @@ impl Context<'_> {
             (Some(Part::Cell), Part::Base) => return Err(Denied::CellOnly { what }),
             _ => {}
         }
+        if let Request::Destroy { entity } = request
+            && entity.fragment().is_some()
+        {
+            return Err(Denied::Fragment { entity: *entity });
+        }
         let other = match request {
             Request::GiveClient { to, .. } => Some(*to),
             _ => None,

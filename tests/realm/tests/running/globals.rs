@@ -9,7 +9,8 @@ use crate::{
     played::{Played, are_built, run},
 };
 
-/// Timeout for an entry to be in the logs of all owners. The sample changes the weather every 30 s.
+/// Timeout for an entry to be in the logs of all owners. Every 30 s the sample's space asks a fragment of the almanac for
+/// the next weather.
 const EVERYWHERE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Number of owners of the realm: two bases, two cells, and the ledger, in the order in which their processes came.

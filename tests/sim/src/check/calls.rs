@@ -25,6 +25,18 @@ fn marks(method: &str) -> &'static [&'static str] {
     }
 }
 
+/// Number of calls that fragments of a service executed.
+#[must_use]
+pub fn count_of_fragments(archive: &Archive) -> usize {
+    let batches = archive.logs.values().flatten();
+    let consumed = batches.flat_map(|batch| &batch.header.consumed);
+    let by_fragments = consumed.filter(|call| {
+        let receiver = call.to.entity();
+        receiver.is_some_and(|(entity, _)| entity.fragment().is_some())
+    });
+    by_fragments.count()
+}
+
 /// Checks that each call left its marks once.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");

@@ -138,17 +138,39 @@ const CELL_CALLBACKS: [Callback; 4] = [
     ),
 ];
 
-fn callbacks(side: Side) -> impl Iterator<Item = &'static Callback> {
-    let more: &[Callback] = match side {
-        Side::Base => &BASE_CALLBACKS,
-        Side::Cell => &CELL_CALLBACKS,
+/// Callbacks that a fragment never gets: it has no client, no cell part and no assets, and exists as long as its owner.
+const NOT_OF_FRAGMENTS: [&str; 7] = [
+    "destroyed",
+    "client_attached",
+    "client_lost",
+    "cell_gained",
+    "cell_lost",
+    "holdings_known",
+    "booked",
+];
+
+/// Whether a part gets this callback.
+fn is_wanted(named: &Named<'_>, side: Side, callback: &Callback) -> bool {
+    let other: &[Callback] = match side {
+        Side::Base => &CELL_CALLBACKS,
+        Side::Cell => &BASE_CALLBACKS,
     };
-    CALLBACKS.iter().chain(more)
+    let is_others = other.iter().any(|(name, ..)| *name == callback.0);
+    let is_without = named.is_service && NOT_OF_FRAGMENTS.contains(&callback.0);
+    !is_others && !is_without
+}
+
+fn all_callbacks() -> impl Iterator<Item = &'static Callback> {
+    CALLBACKS.iter().chain(&BASE_CALLBACKS).chain(&CELL_CALLBACKS)
+}
+
+fn callbacks(named: &Named<'_>, side: Side) -> impl Iterator<Item = &'static Callback> {
+    all_callbacks().filter(move |callback| is_wanted(named, side, callback))
 }
 
 /// The names of the methods in the trait, and of the callbacks about ghosts.
 fn method_names<'n>(named: &'n Named<'_>, side: Side) -> (Vec<String>, Vec<Callbacks<'n>>) {
-    let taken: Vec<&str> = callbacks(side).map(|(name, ..)| *name).collect();
+    let taken: Vec<&str> = callbacks(named, side).map(|(name, ..)| *name).collect();
     let mut scope = Scope::with(&taken);
     let methods = named.methods(side).iter();
     let names = methods.map(|method| scope.snake(&method.name)).collect();
@@ -166,7 +188,7 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
         ghost::write_view(text, named, &ghosts);
     }
     write_trait(text, named, (side, &names), &ghosts);
-    write_tell(text, side);
+    write_tell(text, named, side);
     if !ghosts.is_empty() {
         ghost::write_tell(text, &ghosts);
     }
@@ -184,7 +206,7 @@ fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[Strin
         named.entity_type.name
     ));
     text.open(&format!("pub trait {name}Behaviour {{"));
-    for (callback, _, fields, about) in callbacks(side) {
+    for (callback, _, fields, about) in callbacks(named, side) {
         text.gap();
         text.doc(about);
         let mut parameters = vec!["&self".to_owned(), format!("_own: &mut {name}<'_, '_>")];
@@ -221,7 +243,7 @@ fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[Strin
     text.close("}");
 }
 
-fn write_tell(text: &mut Text, side: Side) {
+fn write_tell(text: &mut Text, named: &Named<'_>, side: Side) {
     let (name, word) = (side.name(), side.word());
     text.gap();
     let parameters = ["game: &G", "context: &mut Context<'_>", "occasion: Occasion<'_>"].map(str::to_owned);
@@ -229,7 +251,7 @@ fn write_tell(text: &mut Text, side: Side) {
     text.function(&head, &parameters, "Result<(), Denied>", '{');
     text.line(&format!("let own = &mut {name} {{ context }};"));
     text.open("match occasion {");
-    for (callback, variant, fields, _) in callbacks(side) {
+    for (callback, variant, fields, _) in callbacks(named, side) {
         let fields: Vec<&str> = fields.iter().map(|(field, _)| *field).collect();
         let list = fields.join(", ");
         let pattern = if fields.is_empty() {
@@ -253,10 +275,8 @@ fn write_tell(text: &mut Text, side: Side) {
             text.line(&format!("Occasion::{variant}{pattern} => {call},"));
         }
     }
-    let never: &[Callback] = match side {
-        Side::Base => &CELL_CALLBACKS,
-        Side::Cell => &BASE_CALLBACKS,
-    };
+    let never = all_callbacks().filter(|callback| !is_wanted(named, side, callback));
+    let never: Vec<&Callback> = never.collect();
     for (at, (_, variant, fields, _)) in never.iter().enumerate() {
         let fields = if fields.is_empty() { "" } else { " { .. }" };
         let begin = if at == 0 { "" } else { "| " };

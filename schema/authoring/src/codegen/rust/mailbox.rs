@@ -65,7 +65,9 @@ fn write_reply(text: &mut Text, named: &Named<'_>, method: &Method, reply: &str)
 
 /// Writes the mailbox of a part, and the start of the part's code.
 pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
-    own::beginning(text, named, side);
+    if !named.is_service {
+        own::beginning(text, named, side);
+    }
     let name = side.name();
     text.gap();
     text.doc(&format!(
@@ -82,8 +84,12 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     text.function("pub fn of", &["context: &Context<'_>".into()], "Self", '{');
     text.line(&format!("Self(context.mailbox(Part::{name}))"));
     text.close("}");
-    creation(text, named, side);
+    match named.is_service {
+        true => fragment(text, named),
+        false => creation(text, named, side),
+    }
     let mut scope = Scope::with(&[
+        "any",
         "of",
         "create",
         "create_alone",
@@ -94,6 +100,16 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     for method in named.methods(side) {
         call(text, named, method, &mut scope, side);
     }
+    text.close("}");
+}
+
+/// Writes the function that finds a fragment.
+fn fragment(text: &mut Text, named: &Named<'_>) {
+    text.gap();
+    text.doc("A fragment of the service: the one of this owner, or of another one that answers.");
+    let parameters = ["context: &mut Context<'_>".to_owned()];
+    text.function("pub fn any", &parameters, "Result<Self, Denied>", '{');
+    text.line(&format!("Ok(Self(context.service({:?})?))", named.entity_type.name));
     text.close("}");
 }
 

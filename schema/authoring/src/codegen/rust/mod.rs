@@ -48,6 +48,8 @@ const MANY_PARAMETERS: usize = 7;
 /// An entity type with its names in code.
 struct Named<'s> {
     entity_type: &'s EntityType,
+    /// Whether its entities are the fragments of a service.
+    is_service: bool,
     /// The name of its module.
     module: String,
     /// The name of each two-way method's answer, by part and index.
@@ -119,10 +121,7 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
         }
         let module = module(named, parts);
         text.gap();
-        text.doc(&format!(
-            "`{}`, entity type {}.",
-            named.entity_type.name, named.entity_type.id.0
-        ));
+        text.doc(&about(named));
         text.line(&format!("pub mod {} {{", named.module));
         let names: Vec<&str> = shapes
             .all()
@@ -135,6 +134,15 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
         text.line("}");
     }
     text.finish()
+}
+
+/// Documentation of a type's module.
+fn about(named: &Named<'_>) -> String {
+    let EntityType { name, id, .. } = named.entity_type;
+    match named.is_service {
+        true => format!("`{name}`, a service; its fragments are of entity type {}.", id.0),
+        false => format!("`{name}`, entity type {}.", id.0),
+    }
 }
 
 /// The content of a type's module.
@@ -187,6 +195,7 @@ fn named<'s>(schema: &'s Schema, shapes: &'s Shapes) -> Vec<Named<'s>> {
         let (base_replies, cell_replies) = (replies(&entity_type.base_methods), replies(&entity_type.cell_methods));
         Named {
             entity_type,
+            is_service: schema.is_fragment(entity_type.id),
             base_replies,
             cell_replies,
             module: modules.snake(&entity_type.name),
@@ -194,7 +203,7 @@ fn named<'s>(schema: &'s Schema, shapes: &'s Shapes) -> Vec<Named<'s>> {
             shapes,
         }
     };
-    schema.types().iter().map(name).collect()
+    schema.all_types().map(name).collect()
 }
 
 /// A part of an entity on the server.

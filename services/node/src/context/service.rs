@@ -1,0 +1,102 @@
+//! Services: how behaviour finds a fragment, and how a base owner gets its fragments.
+//!
+//! A fragment is an entity with a base part. Each base owner has one of each service, whose id follows from owner and
+//! service ([`EntityId::of_fragment`]). So every owner that knows the base owners can call the fragments on them.
+
+use annals_event::{BaseCreation, Body, Subject};
+use annals_ids::{Address, DatabaseId, EntityId, Mailbox, OwnerId, OwnerKind, Part, TypeId};
+use annals_wire::SpaceMap;
+
+use super::{Context, Denied};
+use crate::{around::Nowhere, owner_context::OwnerContext};
+
+impl Context<'_> {
+    /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: the one of this owner, or else one
+    /// that is chosen at random. A fragment whose owner has not confirmed a call of this owner for 500 ms is skipped, if
+    /// there is another.
+    ///
+    /// A call that was made to a fragment stays with it: if its process dies, the call is executed when another one has
+    /// taken over its owner.
+    ///
+    /// # Errors
+    /// If the definitions have no such service, or no base owner is known here yet.
+    pub fn service(&mut self, name: &str) -> Result<Mailbox, Denied> {
+        let schema = self.cx.schema();
+        let at = schema.services().iter().position(|service| service.name == name);
+        let found = at.and_then(|at| Some((schema.services()[at].slot(), schema.fragment_types().get(at)?.id)));
+        let (slot, type_id) = found.ok_or_else(|| Denied::NoService { service: name.into() })?;
+        let fragment = |home: OwnerId| Mailbox {
+            entity: EntityId::of_fragment(home, slot),
+            home,
+            type_id,
+            part: Part::Base,
+        };
+        let own = fragment(self.cx.owner());
+        if self.cx.image(own.entity).is_some() {
+            return Ok(own);
+        }
+        let others = self.cx.bases.iter().filter(|owner| **owner != own.home);
+        let others: Vec<Mailbox> = others.map(|owner| fragment(*owner)).collect();
+        let answers = |one: &&Mailbox| !self.cx.call_links.is_overdue(Address::Base(one.entity));
+        let answering: Vec<Mailbox> = others.iter().filter(answers).copied().collect();
+        let candidates = if answering.is_empty() { others } else { answering };
+        let roll = self.cx.roll();
+        let count = candidates.len() as u64;
+        let chosen = roll
+            .checked_rem(count)
+            .and_then(|at| candidates.get(usize::try_from(at).ok()?));
+        chosen
+            .copied()
+            .ok_or_else(|| Denied::NoFragment { service: name.into() })
+    }
+}
+
+impl OwnerContext {
+    /// Applies a newer map.
+    pub(crate) fn learn_bases(&mut self, map: &SpaceMap) {
+        self.bases.clone_from(&map.bases);
+    }
+
+    /// Creates the fragments that this base owner lacks: of all services when the realm begins, later of those that the
+    /// definitions gained.
+    pub fn begin_fragments(&mut self, map: &SpaceMap) {
+        self.learn_bases(map);
+        let schema = std::sync::Arc::clone(self.schema());
+        for (service, fragment) in schema.services().iter().zip(schema.fragment_types()) {
+            self.begin_fragment(EntityId::of_fragment(self.owner(), service.slot()), fragment.id);
+        }
+    }
+
+    /// Creates a fragment of this base owner that is called before the owner has received the map. Returns whether the
+    /// address is that of a fragment here.
+    pub(crate) fn begin_called_fragment(&mut self, called: Address) -> bool {
+        let Address::Base(entity) = called else {
+            return false;
+        };
+        let is_own = entity.fragment().is_some_and(|(owner, _)| owner == self.owner());
+        let fragment = self.schema().fragment_with_id(entity).map(|found| found.id);
+        match fragment.filter(|_| is_own && self.state().kind == OwnerKind::Base) {
+            Some(fragment) => {
+                self.begin_fragment(entity, fragment);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn begin_fragment(&mut self, entity: EntityId, type_id: TypeId) {
+        if self.image(entity).is_some() {
+            return;
+        }
+        let creation = BaseCreation {
+            type_id,
+            database: DatabaseId(0),
+            checkout: 0,
+            properties: Vec::new(),
+            cell_properties: Vec::new(),
+        };
+        let subject = Subject::Entity(entity, Part::Base);
+        self.record(subject, false, Body::BaseCreated(Box::new(creation)));
+        self.run(entity, &Nowhere, |behaviour, context| behaviour.created(context));
+    }
+}
