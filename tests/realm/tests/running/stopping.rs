@@ -112,7 +112,7 @@ pub(crate) fn other_definitions(folder: &Path) -> PathBuf {
 /// Copies the sample's definitions, without the patrol node, so that the sample's game does not run on them.
 pub(crate) fn copy_definitions(to: &Path) -> PathBuf {
     let from = repository().join("defs");
-    for below in ["", "entity_defs", "entity_defs/interfaces"] {
+    for below in ["", "entity_defs", "entity_defs/interfaces", "service_defs"] {
         fs::create_dir_all(to.join(below)).expect("a folder for definitions");
         for entry in fs::read_dir(from.join(below)).expect("definitions") {
             let path = entry.expect("definitions").path();

@@ -42,7 +42,7 @@ const FORMER: [&str; 5] = ["base-1", "base-2", "cell-1", "cell-2", "login"];
 
 /// The new definitions: properties and methods that clients do not see are added, methods before others, so that their
 /// numbers change, and a property has another name. Properties keep their numbers, by which the check of what was shown
-/// compares.
+/// compares. One service takes the place of another.
 fn next_definitions(folder: &Path) -> PathBuf {
     let to = copy_definitions(&folder.join("next"));
     let edit = |file: &str, edits: &[(&str, &str)]| {
@@ -65,6 +65,16 @@ fn next_definitions(folder: &Path) -> PathBuf {
         ("logIns>", "visits>"),
     ];
     edit("Account.def", &edits);
+    let services = [
+        ("services.xml", "<root> <Herald/> </root>"),
+        (
+            "service_defs/Herald.def",
+            "<root> <Methods> <cry> <Arg> UINT8 </Arg> </cry> </Methods> </root>",
+        ),
+    ];
+    for (file, text) in services {
+        fs::write(to.join(file), text).expect("it can be written");
+    }
     to
 }
 
@@ -234,6 +244,14 @@ impl Changing {
         self.realm.stop().await.expect("the realm stops");
         verified(&data, "its whole past, under either definitions").await;
         accounts_are_converted(&store(&data), &self.new).await;
+        let mut tail = Command::new(binary("annals").expect("it is built"));
+        let (_, said) = run(tail.args(["log", "tail", "-n", "1000000", "--data"]).arg(&data)).await;
+        let begun = |service: &str| {
+            let lines = said.lines().filter(|line| line.contains(service));
+            lines.filter(|line| line.contains("created")).count()
+        };
+        assert_eq!(begun("Almanac"), 2, "one on each of the first base owners");
+        assert!(begun("Herald") >= 2, "one on each base owner after the change");
         report
     }
 }
