@@ -1,9 +1,10 @@
 //! Hostile files, made to exhaust or to crash: each must end quickly with a diagnostic.
 
-use std::{fmt::Write as _, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
 use annals_def::{
-    Compiled, MAX_FILE_BYTES, MAX_FINDINGS, Rule, Severity, Style, Tree, check_dir, compile, digest, render, split_mix,
+    Compiled, MAX_FILE_BYTES, MAX_FINDINGS, Rule, Service, Severity, Style, Tree, check_dir, compile, digest, render,
+    split_mix,
 };
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -314,6 +315,34 @@ fn more_members_than_ids_are_refused() {
     });
     let definition = format!("<root> <CellMethods> {methods} </CellMethods> </root>");
     refused(&tree(&[("entity_defs/Avatar.def", &definition)]), Rule::TooMany);
+}
+
+#[test]
+fn two_services_of_the_same_number_are_refused() {
+    let mut slots = BTreeMap::new();
+    let mut names = (0..10_000).map(|number| format!("Service{number}"));
+    let (first, second) = names
+        .find_map(|name| {
+            let service = Service {
+                name: name.clone(),
+                methods: Vec::new(),
+            };
+            Some((slots.insert(service.slot(), name.clone())?, name))
+        })
+        .expect("of so many names, two have the same 20 bits");
+    let list = |names: &[&String]| {
+        let tags = names.iter().map(|name| format!("<{name}/>"));
+        format!("<root>{}</root>", tags.collect::<String>())
+    };
+    let files = |list: &str| {
+        let mut files = tree(&[("entity_defs/Avatar.def", "<root/>"), ("services.xml", list)]);
+        for name in [&first, &second] {
+            files.insert(format!("service_defs/{name}.def"), "<root/>");
+        }
+        files
+    };
+    refused(&files(&list(&[&first, &second])), Rule::TooMany);
+    assert!(compile(&files(&list(&[&second]))).schema.is_some());
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Migration {
             if self.plan.ends_fragments(image.type_id) {
                 let links = self.links(&image.links, (None, kind));
                 let links = links.map_err(|error| failed(Subject::Entity(*entity, part_of(image)), error))?;
-                estates.extend(links.into_estate().map(|links| (*entity, links)));
+                estates.insert(*entity, links.into_estate());
                 continue;
             }
             let converted = self.image(image);
@@ -225,6 +225,13 @@ impl Migration {
             Some(Some(type_id)) if self.plan.ends_fragments(*type_id) => Ok((method, args.to_vec())),
             Some(Some(type_id)) => self.plan.convert_call(*type_id, kind, method, args),
             Some(None) => Ok((method, args.to_vec())),
+            None if entity.fragment().is_some() => {
+                let fragment = self.plan.old().fragment_with_id(entity).map(|found| found.id);
+                match fragment.filter(|found| !self.plan.ends_fragments(*found)) {
+                    Some(fragment) => self.plan.convert_call(fragment, kind, method, args),
+                    None => Ok((method, args.to_vec())),
+                }
+            }
             None => {
                 let converted = self.plan.convert_call_of_any(kind, method, args);
                 converted.ok_or_else(|| MigrationError::UnknownReceiver {

@@ -466,12 +466,13 @@ impl OwnerState {
                     cell_properties: creation.cell_properties.iter().cloned().collect(),
                     ..BaseImage::default()
                 };
-                Image::new(
-                    creation.type_id,
-                    self.owner,
-                    &creation.properties,
-                    PartImage::Base(base),
-                )
+                let part = PartImage::Base(base);
+                let mut image = Image::new(creation.type_id, self.owner, &creation.properties, part);
+                // A fragment of a service that was removed and added again continues the links of the former one.
+                if let Some(links) = self.estates.remove(&entity) {
+                    image.links = links;
+                }
+                image
             }
             Body::CellCreated(creation) => {
                 let cell = CellImage {
@@ -534,7 +535,10 @@ impl OwnerState {
                 self.ended.pop_first();
             }
         }
-        if let Some(links) = image.links.into_estate() {
+        if !image.links.is_settled() {
+            let mut links = image.links;
+            links.awaiting.clear();
+            links.generation = 0;
             self.estates.insert(entity, links);
         }
     }
@@ -542,7 +546,7 @@ impl OwnerState {
     fn confirm_estate(&mut self, entity: EntityId, event: &Event) -> Result<(), &'static str> {
         let links = self.estates.get_mut(&entity).ok_or("there is no such entity")?;
         apply_to_links(links, &event.body).unwrap_or(Ok(()))?;
-        if links.is_settled() {
+        if links.is_settled() && entity.fragment().is_none() {
             self.estates.remove(&entity);
         }
         Ok(())

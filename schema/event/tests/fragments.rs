@@ -89,9 +89,59 @@ fn fragments_of_a_removed_service_end_and_their_calls_stay() {
     assert_eq!(left, [APE, fragment("Notes")]);
     assert_eq!(state.entities[&fragment("Notes")].type_id, new.fragment_types()[0].id);
     let estates: Vec<EntityId> = state.estates.keys().copied().collect();
-    assert_eq!(estates, [fragment("Bank")], "it has an unconfirmed call");
+    let mut expected = vec![fragment("Bank"), fragment("Quiet")];
+    expected.sort();
+    assert_eq!(estates, expected);
     let unconfirmed = |links: &annals_event::Links, to| links.sent[&Address::Base(to)].unconfirmed.len();
     assert_eq!(unconfirmed(&state.estates[&fragment("Bank")], fragment("Notes")), 1);
     let ape = &state.entities[&APE].links;
     assert_eq!(unconfirmed(ape, fragment("Bank")), 1, "its home answers it as lost");
+
+    // The call arrives, and the service is added again.
+    let confirmed = Body::Confirmed {
+        to: Address::Base(fragment("Notes")),
+        upto: CallNumber(1),
+        lost: false,
+    };
+    apply(&mut state, fragment("Bank"), confirmed);
+    assert!(state.estates.contains_key(&fragment("Bank")), "its numbers are kept");
+    let back = Migration {
+        from: new.fingerprint(),
+        to: old.fingerprint(),
+        plan: Plan::new(&new, &old, &Renames::default()),
+        receivers: Receivers::new(),
+    };
+    back.convert(&mut state).expect("everything has a counterpart");
+    begin(&mut state, &old, fragment("Bank"));
+    assert!(!state.estates.contains_key(&fragment("Bank")));
+    let links = state.links(Address::Base(fragment("Bank"))).expect("it is here");
+    let next = links.next_call(Address::Base(fragment("Notes")));
+    assert_eq!(next, CallNumber(2), "no number is used twice");
+}
+
+#[test]
+fn a_call_to_a_fragment_that_no_survey_saw_is_converted_by_the_id_of_the_fragment() {
+    let mut changed = service("Notes");
+    changed.methods.reverse();
+    let old = schema(&["Bank", "Notes"]);
+    let new = Schema::new(vec![EntityType::new("Ape")], vec![changed], Vec::new());
+    let mut state = OwnerState::new(OWNER, Part::Base);
+    begin(&mut state, &old, APE);
+    call(&mut state, APE, fragment("Notes"));
+    call(&mut state, APE, fragment("Bank"));
+    state.schema = old.fingerprint();
+    let migration = Migration {
+        from: old.fingerprint(),
+        to: new.fingerprint(),
+        plan: Plan::new(&old, &new, &Renames::default()),
+        receivers: Receivers::new(),
+    };
+    migration.convert(&mut state).expect("everything has a counterpart");
+    let sent = &state.entities[&APE].links.sent;
+    let method = |to| match sent[&Address::Base(to)].unconfirmed[&CallNumber(1)] {
+        Call::Method { method, .. } => method,
+        ref other => panic!("{other:?}"),
+    };
+    assert_eq!(method(fragment("Notes")), MemberId(0), "write was the second method");
+    assert_eq!(method(fragment("Bank")), MemberId(1), "it is never executed");
 }

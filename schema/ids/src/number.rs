@@ -168,21 +168,20 @@ number! {
 }
 
 impl EntityId {
-    /// The bit that all ids of fragments have. Blocks of ids are granted from 1 upwards, and do not reach it. All ids
-    /// stay below 2^53, so that they are exact in JSON.
-    const FRAGMENTS: u64 = 1 << 52;
+    /// The lowest id of a fragment. Granted ids are below it. All ids are below 2^53, so that they are exact in JSON.
+    pub const FIRST_FRAGMENT: Self = Self(1 << 52);
 
     /// The id of the fragment of a service on a base owner, which is the same in every realm: so every part that
     /// knows the owner can call the fragment.
     #[must_use]
     pub fn of_fragment(owner: OwnerId, slot: ServiceSlot) -> Self {
-        Self(Self::FRAGMENTS | u64::from(owner.0) << ServiceSlot::BITS | u64::from(slot.0))
+        Self(Self::FIRST_FRAGMENT.0 | u64::from(owner.0) << ServiceSlot::BITS | u64::from(slot.0))
     }
 
     /// The base owner and the service, if this is the id of a fragment.
     #[must_use]
     pub fn fragment(self) -> Option<(OwnerId, ServiceSlot)> {
-        let rest = self.0.checked_sub(Self::FRAGMENTS)?;
+        let rest = self.0.checked_sub(Self::FIRST_FRAGMENT.0)?;
         let owner = u32::try_from(rest >> ServiceSlot::BITS).ok()?;
         let slot = u32::try_from(rest & u64::from(ServiceSlot::MAX.0)).ok()?;
         Some((OwnerId(owner), ServiceSlot(slot)))

@@ -304,8 +304,12 @@ impl Words<'_> {
     }
 
     fn entity_type(&self, entity: EntityId) -> Option<&EntityType> {
-        let (schemas, known) = (&self.names.schemas, self.names.types.get(&entity)?);
+        let schemas = &self.names.schemas;
         let here = schemas.get(&self.under)?;
+        if entity.fragment().is_some() {
+            return here.fragment_with_id(entity);
+        }
+        let known = self.names.types.get(&entity)?;
         if let Some(type_id) = known.get(&self.under) {
             return here.entity_type(*type_id);
         }

@@ -362,8 +362,9 @@ impl Numbers {
         let Ok(batch) = Batch::read(bytes) else { return self };
         for event in &batch.events {
             let subject = match event.subject {
-                Subject::Entity(entity, _) => entity.0,
-                Subject::Owner => 0,
+                // No counter gives out the ids of fragments (rule C16).
+                Subject::Entity(entity, _) if entity.fragment().is_none() => entity.0,
+                Subject::Entity(..) | Subject::Owner => 0,
             };
             let (database, checkout) = match &event.body {
                 Body::BaseCreated(creation) => (creation.database, creation.checkout),

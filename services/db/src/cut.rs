@@ -1,5 +1,6 @@
-//! Consistent cuts (rule F5): the leaves at which an archive can be cut so that no log in it has consumed a call that
-//! no log in it has made, or has confirmed a call that no log in it has consumed.
+//! Consistent cuts: the leaves at which an archive can be cut so that no log in it has consumed a call that no log in it
+//! has made (rule F5); and at which the archives of several shards can be cut so that no log in them has confirmed a call
+//! that no log in them has consumed (rule T6).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,12 +57,12 @@ struct Made {
 }
 
 impl Cuts {
-    /// Considers confirmations too, unless a hole was accepted in the realm with these rows: confirmed calls may have
-    /// been consumed in void batches (rule F4).
+    /// Considers confirmations too (rule T6), unless a hole was accepted in the realm with these rows: confirmed calls
+    /// may have been consumed in void batches (rule F4).
     ///
     /// # Errors
     /// When a row cannot be read.
-    pub fn with_confirmations(rows: &[Row]) -> Result<Self, StoreError> {
+    pub(crate) fn with_confirmations(rows: &[Row]) -> Result<Self, StoreError> {
         let has_holes = openings_of(rows)?.iter().any(OpeningRecord::closes_a_hole);
         Ok(Self {
             confirmations: (!has_holes).then(Confirmations::default),

@@ -34,7 +34,7 @@ pub use cut::Cuts;
 pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing, Replay, Round};
 pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
-pub use merging::{Activations, MergedLeaf, Merging};
+pub use merging::{MergedLeaf, Merging, Survey};
 pub use migrations::{Migrations, present_schema, read_records, read_schema};
 pub use proving::{ProveError, Prover};
 pub use query::{Answer, Found, Query, QueryError, query};

@@ -12,12 +12,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use annals_event::{Batch, Body, Header, Malformed, OwnerState, Subject, Thinned};
-use annals_ids::{BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, NoticeNumber, OwnerId, Part, Shard, WallTime};
+use annals_event::{Batch, Body, Header, Link, Malformed, OwnerState, Subject, Thinned};
+use annals_ids::{
+    BatchNumber, CallNumber, DatabaseId, EntityId, Hash, LeafIndex, NoticeNumber, OwnerId, Part, Shard, WallTime,
+};
 use annals_store::{
     ArchivedBatch, StoreError,
     layout::{
-        lineage::Lineage,
         retention as kept,
         shards::{self, AloneUntil, LedgerChange},
     },
@@ -27,7 +28,7 @@ use crate::{
     Cuts, Migrations, RecoveryError, Row,
     cut::Named,
     floors_of, horizon_of,
-    restoring::{last_restore, passing, shards_of},
+    restoring::{passing, shards_of},
 };
 
 /// The shard that a realm begins with.
@@ -181,18 +182,35 @@ impl Lives {
     }
 }
 
-/// All activations of stored entities in the archives: by their check-outs, and 0 for the activation that first stored
-/// an entity.
+/// How long after a call was consumed its confirmation may have been logged by the clocks of two processes, while the
+/// batch that consumed it was not archived yet.
+const MINUTE: u64 = 60_000;
+
+/// What the order of the leaves depends on, of all leaves in the archives.
 #[derive(Clone, Debug, Default)]
-pub struct Activations {
+pub struct Survey {
+    /// Activations of stored entities: by their check-outs, and 0 for the activation that first stored an entity.
     all: BTreeMap<DatabaseId, BTreeSet<u64>>,
     /// Living base parts of stored entities.
     active: BTreeSet<EntityId>,
+    consumed: BTreeMap<Link, CallNumber>,
+    /// The latest time at which a batch of each shard was closed.
+    ends: BTreeMap<Shard, WallTime>,
 }
 
-impl Activations {
+impl Survey {
     /// Adds a leaf. Each shard's leaves are added in their order.
-    pub fn note(&mut self, leaf: &MergedLeaf) {
+    pub fn note(&mut self, shard: Shard, leaf: &MergedLeaf) {
+        let end = self.ends.entry(shard).or_default();
+        *end = leaf.wall().max(*end);
+        for consumed in &leaf.header.consumed {
+            let link = Link {
+                from: consumed.from,
+                to: consumed.to,
+            };
+            let newest = self.consumed.entry(link).or_default();
+            *newest = consumed.number.max(*newest);
+        }
         for act in &leaf.acts {
             match *act {
                 Act::BaseBegins(entity, database, checkout) if database.0 != 0 => {
@@ -208,6 +226,14 @@ impl Activations {
                 _ => {}
             }
         }
+    }
+}
+
+impl Survey {
+    /// What was consumed before this moment is archived, or lost.
+    fn lost_before(&self) -> WallTime {
+        let first = self.ends.values().min().copied().unwrap_or_default();
+        WallTime(first.0.saturating_sub(MINUTE))
     }
 }
 
@@ -243,30 +269,33 @@ pub struct Merging {
     kept: BTreeMap<(Shard, LeafIndex), Vec<EntityId>>,
     horizons: BTreeMap<Shard, LeafIndex>,
     passing: BTreeSet<OwnerId>,
-    /// The last restore of the realm, if it was restored.
-    restored: Option<Lineage>,
+    /// The newest call that was consumed on each link, in all of the archives.
+    consumed: BTreeMap<Link, CallNumber>,
+    /// Each shard has archived batches that were closed a while after this moment.
+    lost_before: WallTime,
     cuts: Cuts,
 }
 
 impl Merging {
-    /// Begins with the first leaves, given the rows that no log yields and the activations in the archives.
+    /// Begins with the first leaves, given the rows that no log yields and a survey of all leaves.
     ///
     /// # Errors
     /// When a row cannot be read.
-    pub async fn begin(rows: &[Row], activations: Activations) -> Result<Self, RecoveryError> {
+    pub async fn begin(rows: &[Row], survey: Survey) -> Result<Self, RecoveryError> {
         let failed = |source| RecoveryError::Store {
             owner: OwnerId(0),
             source,
         };
         let alone = alone_of(rows).map_err(failed)?;
         let changes = changes_of(rows).map_err(failed)?;
+        let lost_before = survey.lost_before();
         let mut merging = Self {
             generations: Migrations::of_rows(rows).map_err(failed)?.generations(),
             places: changes.iter().map(|(_, change)| (change.shard, change.leaf)).collect(),
             changes,
             passed: 0,
             alone,
-            activations: activations.all,
+            activations: survey.all,
             bases: BTreeMap::new(),
             ended: BTreeMap::new(),
             cells: BTreeMap::new(),
@@ -274,7 +303,8 @@ impl Merging {
             kept: BTreeMap::new(),
             horizons: BTreeMap::new(),
             passing: passing(rows).map_err(failed)?,
-            restored: last_restore(rows).map_err(failed)?,
+            lost_before,
+            consumed: survey.consumed,
             cuts: Cuts::with_confirmations(rows).map_err(failed)?,
         };
         for shard in shards_of(rows).map_err(failed)? {
@@ -311,7 +341,7 @@ impl Merging {
             .iter()
             .filter(|(shard, head)| !closed.contains(shard) && generation(head) == oldest);
         let possible = open.filter(|(shard, head)| self.may_follow(**shard, head));
-        let first = possible.min_by_key(|(shard, head)| (self.lacks(**shard, head), head.header.wall, **shard));
+        let first = possible.min_by_key(|(shard, head)| (self.lacks(head), head.header.wall, **shard));
         first.map(|(shard, _)| *shard)
     }
 
@@ -348,7 +378,7 @@ impl Merging {
 
     /// What is not passed of that which its batch has observed: the ends of the cell parts of earlier activations, and the
     /// calls that it consumed or confirmed. An end counts more, because the row of a stored entity takes it in.
-    fn lacks(&self, shard: Shard, head: &MergedLeaf) -> (bool, bool) {
+    fn lacks(&self, head: &MergedLeaf) -> (bool, bool) {
         let are_ended = |database: &DatabaseId| {
             let ended = self.ended.get(database);
             ended.is_none_or(|(entity, known)| self.cell_ends.get(entity).copied().unwrap_or_default() >= *known)
@@ -359,20 +389,23 @@ impl Merging {
         });
         (
             !activated.all(are_ended),
-            !self.cuts.has_causes(&head.header, &self.named(shard, head)),
+            !self.cuts.has_causes(&head.header, &self.named(head)),
         )
     }
 
-    /// The calls that a leaf names, without confirmations from before the last restore: earlier releases restored realms
-    /// to cuts without the batches that consumed the calls.
-    fn named<'a>(&self, shard: Shard, head: &'a MergedLeaf) -> Cow<'a, Named> {
-        match &self.restored {
-            Some(last) if head.leaf < last.leaf_of(shard) => Cow::Owned(Named {
-                made: head.named.made.clone(),
-                ..Named::default()
-            }),
-            _ => Cow::Borrowed(&head.named),
+    /// The calls that a leaf names, without confirmations of calls whose consumption is lost: it is not in the archives,
+    /// although each shard has archived later batches.
+    fn named<'a>(&self, head: &'a MergedLeaf) -> Cow<'a, Named> {
+        let is_lost = |(link, upto): &(Link, CallNumber)| {
+            let newest = self.consumed.get(link).copied().unwrap_or_default();
+            newest < *upto && head.wall() < self.lost_before
+        };
+        if !head.named.confirmed.iter().any(is_lost) {
+            return Cow::Borrowed(&head.named);
         }
+        let mut named = head.named.clone();
+        named.confirmed.retain(|confirmed| !is_lost(confirmed));
+        Cow::Owned(named)
     }
 
     /// Passes a leaf. Returns whether the leaves passed so far are a consistent cut.
@@ -396,7 +429,7 @@ impl Merging {
         for entity in self.kept.remove(&(shard, head.leaf)).unwrap_or_default() {
             *self.cell_ends.entry(entity).or_default() += u32::from(counts);
         }
-        let named = self.named(shard, head);
+        let named = self.named(head);
         self.cuts.take_calls(&head.header, &named)
     }
 

@@ -35,7 +35,7 @@ use annals_store::{
 use thiserror::Error;
 
 pub use rows::{Row, horizon_of, read_unlogged, shards_of};
-pub(crate) use rows::{last_restore, openings_of, owners_of, passing, read_rows, records, schemas, write_rows};
+pub(crate) use rows::{openings_of, owners_of, passing, read_rows, records, schemas, write_rows};
 
 use crate::{
     Alarm, FoldError, Folder, MergedLeaf, Migrations, RecoveryError, Replay, Round, Sealer,

@@ -216,7 +216,7 @@ impl OwnerContext {
             }
             return;
         }
-        if self.is_here(link.to) {
+        if self.is_here(link.to) || self.begin_called_fragment(link.to) {
             self.local.push_back(Local::Numbered(message));
         } else if let Some(to) = self.route(link.to, home) {
             self.send(to, Message::Call(message));
@@ -339,7 +339,13 @@ impl OwnerContext {
         *confirmed = upto.max(*confirmed);
         if *confirmed == last {
             self.call_links.stop(link);
-        } else if self.call_links.may_continue(link, upto, self.now.mono) {
+            return;
+        }
+        if self.call_links.is_overdue(link.to) {
+            // The fragment answers: only its newest calls are unconfirmed.
+            self.call_links.reset_attempts(link);
+        }
+        if self.call_links.may_continue(link, upto, self.now.mono) {
             self.repeat(link, upto.next());
         }
     }

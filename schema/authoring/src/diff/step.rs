@@ -100,7 +100,7 @@ impl Steps<'_> {
             steps.push(Step::WriteIndex);
         }
         if log >= Class::NeedsMigration {
-            for old in self.0.old().types() {
+            for old in self.0.old().all_types() {
                 if let Some(new) = self.0.new_type(old.id) {
                     steps.extend(self.living_step(old, new));
                     steps.extend(self.call_step(old, new));

@@ -19,7 +19,7 @@ impl Plan {
         method: MemberId,
         args: &[Value],
     ) -> Option<(MemberId, Vec<Value>)> {
-        let converted = self.old.all_types().filter(|old| {
+        let converted = self.old.types().iter().filter(|old| {
             let found = kind.methods(old).get(usize::from(method.0));
             found.is_some_and(|found| fits(old, &found.args, args))
         });

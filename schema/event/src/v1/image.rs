@@ -357,14 +357,13 @@ impl Links {
         self.sent.values().all(|sent| sent.unconfirmed.is_empty())
     }
 
-    /// What stays of the links when their end ceases to exist: calls that are not confirmed yet, if there are any.
-    pub(crate) fn into_estate(self) -> Option<Self> {
-        let estate = Self {
+    /// What stays of the links when the fragment at their end ceases to exist: if its service is added again, the new
+    /// fragment has the same address, so its calls must not have the same numbers.
+    pub(crate) fn into_estate(self) -> Self {
+        Self {
             awaiting: BTreeMap::new(),
-            generation: 0,
             ..self
-        };
-        (!estate.is_settled()).then_some(estate)
+        }
     }
 
     /// The number of the next call to an address.

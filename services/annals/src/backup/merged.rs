@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use annals_db::{Activations, MergedLeaf, Merging, Row};
+use annals_db::{MergedLeaf, Merging, Row, Survey};
 use annals_ids::{Shard, WallTime};
 use annals_store::segment::Leaf;
 
@@ -37,16 +37,16 @@ pub(super) struct Passed {
     pub(super) is_cut: bool,
 }
 
-/// Reads a backup to find the activations in it.
-pub(super) async fn read_activations(target: &Target, manifest: &Manifest) -> Result<Activations, ContentError> {
-    let mut activations = Activations::default();
-    for (_, archive) in manifest.archives() {
+/// Reads a backup once before its leaves are ordered.
+pub(super) async fn survey(target: &Target, manifest: &Manifest) -> Result<Survey, ContentError> {
+    let mut survey = Survey::default();
+    for (shard, archive) in manifest.archives() {
         let mut leaves = Leaves::new(target, archive);
         while let Some(leaf) = leaves.next().await? {
-            activations.note(&read(&leaves, &leaf)?);
+            survey.note(shard, &read(&leaves, &leaf)?);
         }
     }
-    Ok(activations)
+    Ok(survey)
 }
 
 impl<'a> MergedLeaves<'a> {
@@ -54,10 +54,10 @@ impl<'a> MergedLeaves<'a> {
     pub(super) async fn begin(
         (target, manifest): (&'a Target, &'a Manifest),
         rows: &[Row],
-        activations: Activations,
+        survey: Survey,
         ends: &BTreeMap<Shard, u64>,
     ) -> Result<Self, RestoreFailed> {
-        let merging = Merging::begin(rows, activations).await;
+        let merging = Merging::begin(rows, survey).await;
         let mut merged = Self {
             shards: BTreeMap::new(),
             heads: BTreeMap::new(),

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::{
     content::{self, ContentError, Leaves},
     manifest::{ArchiveOfShard, Manifest},
-    merged::{MergedLeaves, read_activations},
+    merged::{MergedLeaves, survey},
     target::Target,
 };
 
@@ -55,7 +55,10 @@ pub enum RestoreFailed {
         leaves: u64,
     },
     /// No prefix of the backup is a consistent cut.
-    #[error("no prefix of the backup is a consistent cut: a received call is in the log of no sender")]
+    #[error(
+        "no prefix of the backup is a consistent cut: a received call is in the log of no sender, or a call is confirmed \
+         that no receiver has in its log"
+    )]
     NoCut,
     /// No cut contains the requested batch.
     #[error(
@@ -145,7 +148,7 @@ async fn fold(
 ) -> Result<(Cut, Restoring), RestoreFailed> {
     match &manifest.shards[..] {
         [only] => {
-            let found = find_cut(target, (manifest, only), rows, until).await?;
+            let found = find_cut(target, (manifest, only), until).await?;
             let restoring = claimed.begin(rows, &found.extent).await?;
             let count = found.extent.of(FIRST_SHARD);
             Ok((found, fold_one(target, only, restoring, count).await?))
@@ -155,15 +158,15 @@ async fn fold(
                 return Err(RestoreFailed::SeveralShards(several.len()));
             }
             let source = (target, manifest);
-            let activations = read_activations(target, manifest).await?;
+            let survey = survey(target, manifest).await?;
             let ends = manifest
                 .archives()
                 .map(|(shard, archive)| (shard, archive.leaves))
                 .collect();
-            let merged = MergedLeaves::begin(source, rows, activations.clone(), &ends).await?;
+            let merged = MergedLeaves::begin(source, rows, survey.clone(), &ends).await?;
             let found = find_merged_cut(merged, manifest, until).await?;
             let restoring = claimed.begin(rows, &found.extent).await?;
-            let merged = MergedLeaves::begin(source, rows, activations, &found.extent.leaves).await?;
+            let merged = MergedLeaves::begin(source, rows, survey, &found.extent.leaves).await?;
             Ok((found, fold_merged(merged, restoring).await?))
         }
     }
@@ -249,7 +252,7 @@ async fn find_merged_cut(
         }
         Until::Batch(at) if !behind.is_empty() => return Err(RestoreFailed::NotInCut(at)),
         Until::End => cut.wanted = manifest.leaves(),
-        _ => cut.wanted = leaves,
+        _ => cut.wanted = leaves + behind.len() as u64,
     }
     match leaves == 0 && manifest.leaves() > 0 {
         true => Err(RestoreFailed::NoCut),
@@ -262,11 +265,9 @@ async fn find_merged_cut(
 async fn find_cut(
     target: &Target,
     (manifest, archive): (&Manifest, &ArchiveOfShard),
-    rows: &[Row],
     until: Until,
 ) -> Result<Cut, RestoreFailed> {
-    let cuts = Cuts::with_confirmations(rows).map_err(RestoreError::Store)?;
-    let mut search = Search::new(until, manifest, cuts);
+    let mut search = Search::new(until, manifest);
     let mut leaves = Leaves::new(target, archive);
     while let Some(leaf) = leaves.next().await? {
         if search.take(&leaf).map_err(|why| ContentError::Damaged {
@@ -291,7 +292,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(until: Until, manifest: &Manifest, cuts: Cuts) -> Self {
+    fn new(until: Until, manifest: &Manifest) -> Self {
         let wanted = match until {
             Until::Leaves(leaves) => Some(leaves),
             Until::End => Some(manifest.leaves()),
@@ -299,7 +300,7 @@ impl Search {
         };
         Self {
             until,
-            cuts,
+            cuts: Cuts::default(),
             cut: Cut::default(),
             wanted,
             behind: Vec::new(),

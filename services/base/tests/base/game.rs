@@ -178,6 +178,10 @@ impl Behaviour for Game {
 
     fn created(&self, context: &mut Context<'_>) {
         Self::mark(context, 'b');
+        if context.entity_type().name == "Mint" {
+            let adviser = context.service("Adviser").unwrap();
+            context.call(adviser, "advise", vec![Value::UInt(5)]).unwrap();
+        }
         if context.entity_type().property_named("motto").is_some() && text(&context.get("motto").unwrap()) == ROOTED {
             context.request(create_cell(context.entity())).unwrap();
         }

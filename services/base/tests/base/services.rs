@@ -124,12 +124,14 @@ fn a_fragment_executes_a_call_once_even_before_the_map() {
     assert_eq!(advised(&host), Some(Value::UInt(1)));
     assert_eq!(fragments(&host), [called], "only the one that was called has begun");
     advise(&mut host, called, 2);
+    assert_eq!(advised(&host), Some(Value::UInt(2)));
     host.crash();
-    let before = host.batches().count();
+    host.settle();
+    let (before, last) = (host.batches().count(), advised(&host));
     for repeated in [1, 2] {
         advise(&mut host, called, repeated);
     }
-    assert_eq!(advised(&host), Some(Value::UInt(2)));
+    assert_eq!(advised(&host), last);
     assert_eq!(host.batches().count(), before, "a repeated call is not executed again");
     assert_eq!(host.folded().entities, host.owner.cx().state().entities);
 }
@@ -167,6 +169,18 @@ fn parts_of_a_base_owner_use_its_own_fragment() {
     assert_eq!(advised(&host), Some(Value::UInt(7)));
 }
 
+/// The first fragment that is created calls the other one, which is created for that.
+#[test]
+fn fragments_may_call_each_other_when_they_are_created() {
+    let mut host = host(|_| {});
+    host.role(BaseInput::Map(map()));
+    host.settle();
+    assert_eq!(advised(&host), Some(Value::UInt(5)));
+    let begun = host.batches().flat_map(|batch| batch.events);
+    let begun = begun.filter(|event| matches!(event.body, Body::BaseCreated(_))).count();
+    assert_eq!(begun, 2, "each began once");
+}
+
 #[test]
 fn a_fragment_can_neither_be_created_nor_ended_by_behaviour() {
     let mut host = host(|context| {
@@ -175,8 +189,16 @@ fn a_fragment_can_neither_be_created_nor_ended_by_behaviour() {
         let elsewhere = context.create_base_anywhere(SERVICE, Vec::new(), 1_000, (MADE, Vec::new()));
         assert!(matches!(elsewhere, Err(Denied::Unknown { .. })), "{elsewhere:?}");
         let entity = fragment(SERVICE, BASE);
-        let ended = context.request(Request::Destroy { entity });
-        assert_eq!(ended, Err(Denied::Fragment { entity }));
+        let to = entity;
+        let from = context.entity();
+        for request in [Request::Destroy { entity }, Request::GiveClient { from, to }] {
+            let denied = context.request(request);
+            assert!(matches!(denied, Err(Denied::Fragment { .. })), "{denied:?}");
+        }
+        let place = crate::game::PLACE;
+        let type_id = context.service(SERVICE).unwrap().type_id;
+        let alone = context.create_cell_only(type_id, place, Vec::new());
+        assert!(matches!(alone, Err(Denied::Unknown { .. })), "{alone:?}");
     });
     host.role(BaseInput::Map(map()));
     run_errand(&mut host);
@@ -194,5 +216,7 @@ fn nothing_of_a_fragment_has_a_history_number() {
         _ => false,
     });
     // A service that is removed and added again has fragments with the same ids.
-    assert!(of_fragments.into_iter().all(|event| event.history.is_none()));
+    let of_fragments: Vec<_> = of_fragments.collect();
+    assert!(of_fragments.len() >= 2, "both have begun");
+    assert!(of_fragments.iter().all(|event| event.history.is_none()));
 }

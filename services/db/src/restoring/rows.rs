@@ -12,7 +12,7 @@ use annals_store::{
         bans, chunks,
         database::{self, Account},
         director::{self, Counter},
-        lineage::{self, Lineage},
+        lineage::Lineage,
         migrations::{self, MigrationRecord},
         owners::{self, OpeningRecord, OwnerRecord},
         personal,
@@ -35,7 +35,7 @@ const PAGE: usize = 256;
 const WRITE_BYTES: usize = 1 << 20;
 
 /// Increment of 64-bit counters: more than a realm gives out while any process could still hold one of its numbers, and
-/// small enough for 2^32 restores.
+/// small enough for 2^20 restores: granted entity ids stay below 2^52 (rule C16).
 pub(crate) const RAISE: u64 = 1 << 32;
 
 /// Increment of the counter of owners, which has 32 bits.
@@ -129,16 +129,6 @@ pub fn shards_of(rows: &[Row]) -> Result<impl DoubleEndedIterator<Item = Shard> 
 pub(crate) fn openings_of(rows: &[Row]) -> Result<Vec<OpeningRecord>, StoreError> {
     let openings = rows.iter().filter(|(key, _)| key.first() == Some(&OPENINGS));
     openings.map(|(_, value)| OpeningRecord::decode(value)).collect()
-}
-
-/// The last restore of the realm to which these rows belong.
-///
-/// # Errors
-/// When it cannot be read.
-pub(crate) fn last_restore(rows: &[Row]) -> Result<Option<Lineage>, StoreError> {
-    let all = lineage::restorations();
-    let last = rows.iter().filter(|(key, _)| all.contains(key)).max();
-    last.map(|(_, value)| Lineage::decode(value)).transpose()
 }
 
 /// The cell parts among these rows that ended before the horizon of a shard, by the leaf at which they did.

@@ -9,7 +9,7 @@ use annals_db::{
     recover,
 };
 use annals_event::Header;
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, WallTime};
+use annals_ids::{BatchNumber, EntityId, Epoch, Hash, OwnerId, OwnerKind, ServiceSlot, WallTime};
 use annals_store::{
     KeyRange, MemoryStore, ScanOrder, Store, Transaction, key_after,
     layout::{
@@ -21,7 +21,7 @@ use annals_store::{
 };
 
 use crate::{
-    game,
+    acts, game,
     generated::{Play, founded},
     realm::{Realm, SHARD},
     wait,
@@ -240,6 +240,41 @@ fn an_unallocated_number_shows_an_older_store() {
         .values()
         .filter(|log| matches!(log.standing, Standing::Ahead(Unknown::Number { next: 1, .. })));
     assert!(numbers.count() > 0, "{comparison:?}");
+}
+
+/// The fragment of a service on a base owner begins.
+fn begin_fragment(realm: &mut Realm) {
+    let bases = realm
+        .owners
+        .iter()
+        .filter(|(_, held)| held.scribe.state.kind == OwnerKind::Base);
+    let owner = bases.map(|(owner, _)| *owner).next().expect("a base owner");
+    let fragment = EntityId::of_fragment(owner, ServiceSlot(7));
+    acts::begin_base(realm, owner, fragment, "", (0, 0));
+    realm.write(owner, false);
+}
+
+/// Their ids are beyond every number that the director gives out.
+#[test]
+fn fragments_do_not_make_a_store_look_older() {
+    let mut realm = founded(1);
+    realm.settle();
+    begin_fragment(&mut realm);
+    let comparison = compare(&realm.store, &realm.stream, &owners_of(&realm));
+    for is_held in [false, true] {
+        assert_eq!(comparison.mismatch(is_held), None, "{comparison:?}");
+    }
+}
+
+#[test]
+fn an_adoption_raises_no_counter_into_the_ids_of_fragments() {
+    let (mut realm, old) = gone_on(1, Replaced::Write);
+    begin_fragment(&mut realm);
+    realm.settle();
+    let plan = plan(&old, &realm, Choice::Adopt).unwrap_or_else(|error| panic!("{error}"));
+    carry_out(&old, &realm, &plan);
+    let next = counter(&old, Counter::Entities);
+    assert!(next < EntityId::of_fragment(OwnerId(0), ServiceSlot(0)).0, "{next}");
 }
 
 #[test]

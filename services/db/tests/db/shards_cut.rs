@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::{Extent, Row, read_unlogged};
 use annals_event::{Batch, Body, Call, Link};
-use annals_ids::{Address, BatchNumber, CallNumber, Epoch, LeafIndex, OwnerId, Part, Shard, WallTime};
+use annals_ids::{Address, BatchNumber, CallNumber, Epoch, OwnerId, Part, Shard, WallTime};
 use annals_store::{
     ArchivedBatch,
-    layout::{
-        lineage::{self, Lineage},
-        owners::{OpeningRecord, opening_key},
-    },
+    layout::owners::{OpeningRecord, opening_key},
 };
 
 use crate::{
@@ -211,31 +208,38 @@ fn the_last_cut_has_all_leaves_whose_causes_are_archived_and_no_others() {
     );
 }
 
-/// A realm in which a call was confirmed whose consumption is in no archive.
-fn contradicted() -> (Vec<Row>, Archives, OwnerId) {
+/// A realm in which a call was confirmed whose consumption is in no archive. Each shard writes more `later`, in
+/// milliseconds.
+fn contradicted(later: u64) -> (Vec<Row>, Archives, OwnerId) {
+    const CONFIRMED: u64 = 1_000;
     let mut realm = Realm::of_shards(1, 3);
-    let shard_of = |realm: &Realm, owner: OwnerId| realm.owners[&owner].shard;
-    let from = realm.found(Part::Base);
-    let to = loop {
-        let to = realm.found(Part::Base);
-        if shard_of(&realm, to) != shard_of(&realm, from) {
-            break to;
-        }
+    let owners: BTreeMap<Shard, OwnerId> = (0..40)
+        .map(|_| {
+            let owner = realm.found(Part::Base);
+            (realm.owners[&owner].shard, owner)
+        })
+        .collect();
+    let [from, to, _] = *owners.values().copied().collect::<Vec<_>>() else {
+        panic!("each shard has an owner: {owners:?}")
+    };
+    let write = |realm: &mut Realm, owner, at| {
+        realm.scribe(owner).set_clock(WallTime(at));
+        realm.write(owner, false);
     };
     call(&mut realm, from, to);
-    realm.write(from, false);
+    write(&mut realm, from, CONFIRMED);
     realm.scribe(from).record_own(Body::Confirmed {
         to: Address::Owner(to),
         upto: CallNumber(1),
         lost: false,
     });
-    realm.write(from, false);
+    write(&mut realm, from, CONFIRMED);
+    for owner in owners.values() {
+        write(&mut realm, *owner, CONFIRMED + later);
+    }
     realm.settle();
-    (
-        wait(read_unlogged(&realm.store)).expect("readable"),
-        archives(&realm),
-        to,
-    )
+    let rows = wait(read_unlogged(&realm.store)).expect("readable");
+    (rows, archives(&realm), to)
 }
 
 fn sizes(archives: &Archives) -> BTreeMap<Shard, u64> {
@@ -245,31 +249,21 @@ fn sizes(archives: &Archives) -> BTreeMap<Shard, u64> {
 
 /// The consumption may have been in a batch that is void since: everything behind it would be left out for ever.
 #[test]
-fn confirmations_are_ignored_where_a_hole_was_accepted_and_before_a_restore() {
-    let (rows, archives, to) = contradicted();
+fn confirmations_are_ignored_where_a_hole_was_accepted() {
+    let (rows, archives, to) = contradicted(1_000);
     assert_ne!(last_cut(&rows, &archives).leaves, sizes(&archives));
-
     let closing = OpeningRecord::closing(Epoch(9), BatchNumber(2));
     let opening = (opening_key(to, closing.epoch), closing.encode());
     let with_hole = [&rows[..], &[opening]].concat();
     assert_eq!(last_cut(&with_hole, &archives).leaves, sizes(&archives));
+}
 
-    let restored = |leaves: &BTreeMap<Shard, u64>| {
-        let mut ends = leaves.values().map(|leaves| LeafIndex(*leaves));
-        let last = Lineage {
-            leaf: ends.next().expect("a shard"),
-            others: ends.collect(),
-            restored: WallTime(5),
-            from: "old".into(),
-            to: "new".into(),
-            backup: "old-5".into(),
-        };
-        [&rows[..], &[(lineage::key_of(last.leaf), last.encode())]].concat()
-    };
-    assert_eq!(
-        last_cut(&restored(&sizes(&archives)), &archives).leaves,
-        sizes(&archives)
-    );
-    let at_begin = archives.keys().map(|shard| (*shard, 0)).collect();
-    assert_ne!(last_cut(&restored(&at_begin), &archives).leaves, sizes(&archives));
+/// What a shard has not archived a minute later is lost.
+#[test]
+fn confirmations_are_ignored_if_all_shards_have_archived_later_batches() {
+    for (later, is_whole) in [(0, false), (59_000, false), (61_000, true)] {
+        let (rows, archives, _) = contradicted(later);
+        let found = last_cut(&rows, &archives).leaves;
+        assert_eq!(found == sizes(&archives), is_whole, "{later} ms");
+    }
 }

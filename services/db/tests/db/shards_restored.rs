@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::{
-    Activations, ClaimedStore, Extent, MergedLeaf, Merging, RestoreError, Row, ledger::audit, read_archived,
-    read_stored, read_unlogged,
+    ClaimedStore, Extent, MergedLeaf, Merging, RestoreError, Row, Survey, ledger::audit, read_archived, read_stored,
+    read_unlogged,
 };
 use annals_def::Value;
 use annals_event::{Batch, Body, OwnerState, Subject};
@@ -66,14 +66,14 @@ struct Merged<'a> {
 
 impl<'a> Merged<'a> {
     fn new(rows: &[Row], archives: &'a Archives, ends: BTreeMap<Shard, u64>) -> Self {
-        let mut activations = Activations::default();
-        for leaves in archives.values() {
+        let mut survey = Survey::default();
+        for (shard, leaves) in archives {
             for (leaf, archived) in (0..).map(LeafIndex).zip(leaves) {
-                activations.note(&MergedLeaf::read(leaf, archived).expect("a batch"));
+                survey.note(*shard, &MergedLeaf::read(leaf, archived).expect("a batch"));
             }
         }
         Self {
-            merging: wait(Merging::begin(rows, activations)).expect("readable rows"),
+            merging: wait(Merging::begin(rows, survey)).expect("readable rows"),
             archives,
             passed: BTreeMap::new(),
             ends,

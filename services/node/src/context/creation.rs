@@ -133,6 +133,7 @@ impl OwnerContext {
         };
         let entity_type = self
             .type_of(type_id)
+            .filter(|_| !self.schema().is_fragment(type_id))
             .ok_or_else(|| unknown("entry in the schema".into()))?;
         let mut properties: BTreeMap<MemberId, Value> = entity_type
             .properties

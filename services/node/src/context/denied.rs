@@ -290,9 +290,15 @@ pub enum Denied {
     /// No base owner is known, so there is no fragment to call.
     #[error("no base owner is known yet that has a fragment of service {service:?}; try again shortly")]
     NoFragment { service: String },
-    /// A fragment was asked to end.
-    #[error("entity {entity} is a fragment of a service and exists as long as its owner; remove the service instead")]
-    Fragment { entity: EntityId },
+    /// A fragment can neither end nor have a client.
+    #[error(
+        "cannot {what}: entity {entity} is a fragment of a service, which exists as long as its owner, without a client"
+    )]
+    Fragment {
+        entity: EntityId,
+        /// The request.
+        what: &'static str,
+    },
     /// The present input has reached its limit of recorded bytes.
     #[error("an input cannot record {bytes} more bytes, only {room}: do the rest in a timer or another call")]
     Spent {

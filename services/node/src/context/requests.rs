@@ -51,10 +51,10 @@ impl Context<'_> {
             (Some(Part::Cell), Part::Base) => return Err(Denied::CellOnly { what }),
             _ => {}
         }
-        if let Request::Destroy { entity } = request
+        if let Request::Destroy { entity } | Request::GiveClient { to: entity, .. } = request
             && entity.fragment().is_some()
         {
-            return Err(Denied::Fragment { entity: *entity });
+            return Err(Denied::Fragment { entity: *entity, what });
         }
         let other = match request {
             Request::GiveClient { to, .. } => Some(*to),

@@ -11,15 +11,15 @@ use super::{Context, Denied};
 use crate::{around::Nowhere, owner_context::OwnerContext};
 
 impl Context<'_> {
-    /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: the one of this owner, or else one
-    /// that is chosen at random. A fragment whose owner has not confirmed a call of this owner for 500 ms is skipped, if
-    /// there is another.
+    /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: on a base, the one of this owner; on
+    /// a cell, one that is chosen at random. A fragment is skipped while this owner has to resend a call to it, which it
+    /// does when the call was not confirmed for 500 ms, if there is another.
     ///
     /// A call that was made to a fragment stays with it: if its process dies, the call is executed when another one has
     /// taken over its owner.
     ///
     /// # Errors
-    /// If the definitions have no such service, or no base owner is known here yet.
+    /// If the definitions have no such service; or, on a cell, before it has received the map, as in `restored`.
     pub fn service(&mut self, name: &str) -> Result<Mailbox, Denied> {
         let schema = self.cx.schema();
         let at = schema.services().iter().position(|service| service.name == name);
@@ -31,15 +31,13 @@ impl Context<'_> {
             type_id,
             part: Part::Base,
         };
-        let own = fragment(self.cx.owner());
-        if self.cx.image(own.entity).is_some() {
-            return Ok(own);
+        if self.cx.state().kind == OwnerKind::Base {
+            return Ok(fragment(self.cx.owner()));
         }
-        let others = self.cx.bases.iter().filter(|owner| **owner != own.home);
-        let others: Vec<Mailbox> = others.map(|owner| fragment(*owner)).collect();
+        let all: Vec<Mailbox> = self.cx.bases.iter().map(|owner| fragment(*owner)).collect();
         let answers = |one: &&Mailbox| !self.cx.call_links.is_overdue(Address::Base(one.entity));
-        let answering: Vec<Mailbox> = others.iter().filter(answers).copied().collect();
-        let candidates = if answering.is_empty() { others } else { answering };
+        let answering: Vec<Mailbox> = all.iter().filter(answers).copied().collect();
+        let candidates = if answering.is_empty() { all } else { answering };
         let roll = self.cx.roll();
         let count = candidates.len() as u64;
         let chosen = roll
@@ -67,21 +65,21 @@ impl OwnerContext {
         }
     }
 
-    /// Creates a fragment of this base owner that is called before the owner has received the map. Returns whether the
+    /// Creates a fragment of this base owner that is called before the owner has created all of them. Returns whether the
     /// address is that of a fragment here.
     pub(crate) fn begin_called_fragment(&mut self, called: Address) -> bool {
         let Address::Base(entity) = called else {
             return false;
         };
         let is_own = entity.fragment().is_some_and(|(owner, _)| owner == self.owner());
-        let fragment = self.schema().fragment_with_id(entity).map(|found| found.id);
-        match fragment.filter(|_| is_own && self.state().kind == OwnerKind::Base) {
-            Some(fragment) => {
-                self.begin_fragment(entity, fragment);
-                true
-            }
-            None => false,
+        if !is_own || self.state().kind != OwnerKind::Base {
+            return false;
         }
+        let fragment = self.schema().fragment_with_id(entity).map(|found| found.id);
+        if let Some(fragment) = fragment {
+            self.begin_fragment(entity, fragment);
+        }
+        fragment.is_some()
     }
 
     fn begin_fragment(&mut self, entity: EntityId, type_id: TypeId) {

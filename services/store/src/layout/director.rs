@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use annals_ids::{Hash, ProcessId, WallTime, WorldTime};
+use annals_ids::{EntityId, Hash, ProcessId, WallTime, WorldTime};
 
 use super::fields::{Fields, decode_connection, encode_connection, key, number, put_texts};
 use crate::{StoreError, Transaction};
@@ -90,12 +90,20 @@ pub fn decode_counter(value: Option<&[u8]>) -> Result<u64, StoreError> {
 /// Assigns the next `count` numbers of a counter.
 ///
 /// # Errors
-/// As [`Transaction::get`]; [`StoreError::Corrupt`] if the counter is corrupt.
+/// As [`Transaction::get`]; [`StoreError::Corrupt`] if the counter is corrupt or exhausted.
 pub async fn assign(transaction: &Transaction, counter: Counter, count: u64) -> Result<Range<u64>, StoreError> {
     let key = counter_key(counter);
     let next = decode_counter(transaction.get(&key).await?.as_deref())?;
-    transaction.set(&key, &encode_counter(next + count))?;
-    Ok(next..next + count)
+    let limit = match counter {
+        // The ids behind it are those of fragments (rule C16).
+        Counter::Entities => EntityId::FIRST_FRAGMENT.0,
+        _ => u64::MAX,
+    };
+    let end = next.checked_add(count).filter(|end| *end <= limit);
+    let end =
+        end.ok_or_else(|| StoreError::Corrupt(format!("the counter of {counter:?} is at {next}, its limit").into()))?;
+    transaction.set(&key, &encode_counter(end))?;
+    Ok(next..end)
 }
 
 /// Key of the [`Realm`] record.
