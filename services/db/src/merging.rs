@@ -230,9 +230,11 @@ impl Survey {
 }
 
 impl Survey {
-    /// What was consumed before this moment is archived, or lost.
-    fn lost_before(&self) -> WallTime {
-        let first = self.ends.values().min().copied().unwrap_or_default();
+    /// What these shards consumed before this moment is archived, or lost. A shard that has archived nothing may have
+    /// consumed anything.
+    fn lost_before(&self, shards: impl Iterator<Item = Shard>) -> WallTime {
+        let ends = shards.map(|shard| self.ends.get(&shard).copied().unwrap_or_default());
+        let first = ends.min().unwrap_or_default();
         WallTime(first.0.saturating_sub(MINUTE))
     }
 }
@@ -288,7 +290,7 @@ impl Merging {
         };
         let alone = alone_of(rows).map_err(failed)?;
         let changes = changes_of(rows).map_err(failed)?;
-        let lost_before = survey.lost_before();
+        let lost_before = survey.lost_before(shards_of(rows).map_err(failed)?);
         let mut merging = Self {
             generations: Migrations::of_rows(rows).map_err(failed)?.generations(),
             places: changes.iter().map(|(_, change)| (change.shard, change.leaf)).collect(),

@@ -13,6 +13,7 @@ use annals_store::{
 
 use crate::{
     realm::Realm,
+    restoring::header,
     shards_restored::{Archives, archives, cuts},
     wait,
 };
@@ -266,4 +267,10 @@ fn confirmations_are_ignored_if_all_shards_have_archived_later_batches() {
         let found = last_cut(&rows, &archives).leaves;
         assert_eq!(found == sizes(&archives), is_whole, "{later} ms");
     }
+    // A shard whose db is away may have archived nothing at all.
+    let (rows, mut archives, to) = contradicted(61_000);
+    let shard_of = |leaves: &[ArchivedBatch]| leaves.iter().any(|leaf| header(leaf).owner == to);
+    let consumer = archives.values_mut().find(|leaves| shard_of(leaves));
+    consumer.expect("the shard of the receiver").clear();
+    assert_ne!(last_cut(&rows, &archives).leaves, sizes(&archives));
 }
