@@ -247,13 +247,13 @@ const OF_SERVICES: Facts = Facts {
 /// Records all differences of the services.
 pub(super) fn compare_services(plan: &Plan, changes: &mut Vec<SchemaChange>) {
     let on = |service: &EntityType| Subject::Service(service.name.clone());
-    for service in plan.old().fragment_types() {
+    for (_, service) in plan.old().fragment_types() {
         if plan.ends_fragments(service.id) {
             note(changes, on(service), ChangeKind::ServiceRemoved, OF_SERVICES);
         }
     }
     let mut is_renumbered = false;
-    for service in plan.new_schema().fragment_types() {
+    for (_, service) in plan.new_schema().fragment_types() {
         let Some(old) = plan.old_of(service.id) else {
             note(changes, on(service), ChangeKind::ServiceAdded, OF_SERVICES);
             continue;

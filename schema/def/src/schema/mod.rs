@@ -107,8 +107,8 @@ impl Schema {
     /// tests may start here.
     ///
     /// # Panics
-    /// If there are more types and services than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`]. A default that does
-    /// not fit its type panics in [`Schema::encode`].
+    /// If there are more types and services than [`MAX_TYPES`], or more members in a list than [`MAX_MEMBERS`]. A default
+    /// that does not fit its type panics in [`Schema::encode`].
     #[must_use]
     pub fn new(mut types: Vec<EntityType>, services: Vec<Service>, user_data_objects: Vec<UserDataObject>) -> Self {
         let mut by_name = BTreeMap::new();
@@ -149,10 +149,9 @@ impl Schema {
         &self.types
     }
 
-    /// The types of fragments, one for each service, in the order of the services.
-    #[must_use]
-    pub fn fragment_types(&self) -> &[EntityType] {
-        &self.fragments
+    /// The types of fragments with the numbers of their services, in the order of the services.
+    pub fn fragment_types(&self) -> impl Iterator<Item = (ServiceSlot, &EntityType)> {
+        self.services.iter().map(Service::slot).zip(&self.fragments)
     }
 
     /// The types of all entities: the declared ones, and then those of fragments. A [`TypeId`] is a position here.
@@ -185,8 +184,8 @@ impl Schema {
     #[must_use]
     pub fn fragment_with_id(&self, entity: EntityId) -> Option<&EntityType> {
         let (_, slot) = entity.fragment()?;
-        let at = self.services.iter().position(|service| service.slot() == slot)?;
-        self.fragments.get(at)
+        let mut fragments = self.fragment_types();
+        fragments.find(|(of, _)| *of == slot).map(|(_, fragment)| fragment)
     }
 
     /// The entity type of this name, if it is a declared one.

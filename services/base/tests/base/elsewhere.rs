@@ -12,7 +12,7 @@ use annals_wire::bus::{CallMessage, Message};
 
 use crate::{
     game::{AVATAR, Game, MADE, NOTE, TIMEOUT_MS},
-    host::{BASE, Host, OTHER, call_of_other, checked_out, map},
+    host::{BASE, Host, OTHER, call_of_other, map},
     lifecycle::trail,
 };
 
@@ -46,11 +46,8 @@ fn host_with(errand: fn(&mut Context<'_>)) -> (Host, EntityId) {
         ..Game::default()
     });
     host.role(BaseInput::Map(map()));
-    let entity = checked_out(&host, 5, 1);
-    host.role(BaseInput::Begin(annals_base::Begin { request: 3, entity }));
-    host.settle();
-    let (_, begun) = host.begun.pop().expect("it is answered");
-    (host, begun.expect("it begins").mailbox.entity)
+    let entity = host.begin_account(5);
+    (host, entity)
 }
 
 /// The director names an owner for the entity that was asked for.

@@ -15,7 +15,7 @@ use annals_wire::{
 
 use crate::{
     game::{ACCOUNT, Game, MADE, NOTE, TIMEOUT_MS},
-    host::{BASE, CELL, Host, OTHER, call_of_other, checked_out, map},
+    host::{BASE, CELL, Host, OTHER, call_of_other, map},
     lifecycle::trail,
 };
 
@@ -52,13 +52,7 @@ fn host_with(errand: fn(&mut Context<'_>), map: SpaceMap) -> (Host, [EntityId; 2
         ..Game::default()
     });
     host.role(BaseInput::Map(map));
-    let entities = [5, 6].map(|database| {
-        let entity = checked_out(&host, database, 1);
-        host.role(BaseInput::Begin(annals_base::Begin { request: 3, entity }));
-        host.settle();
-        let (_, begun) = host.begun.pop().expect("it is answered");
-        begun.expect("it begins").mailbox.entity
-    });
+    let entities = [5, 6].map(|database| host.begin_account(database));
     (host, entities)
 }
 
@@ -290,11 +284,7 @@ fn requests_before_the_first_map_keep_their_order() {
         }),
         ..Game::default()
     });
-    let entity = checked_out(&host, 5, 1);
-    host.role(BaseInput::Begin(annals_base::Begin { request: 3, entity }));
-    host.settle();
-    let (_, begun) = host.begun.pop().expect("it is answered");
-    let entity = begun.expect("it begins").mailbox.entity;
+    let entity = host.begin_account(5);
     host.call(entity, RUN_ERRAND);
     host.settle();
     assert_eq!(calls(&mut host), []);

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use annals_base::{BaseInput, BaseRole, CheckedOut, DuplicateLogin, OpenSession};
+use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession};
 use annals_def::Schema;
 use annals_event::{Batch, Call, FrozenBatch, Image, Imprint, Link, OwnerState};
 use annals_ids::{
@@ -138,6 +138,15 @@ impl Host {
     pub(crate) fn hear(&mut self, envelope: Envelope) {
         self.owner.handle(self.now(), Input::Bus(envelope));
         self.pump();
+    }
+
+    /// Activates a stored entity, which is an account.
+    pub(crate) fn begin_account(&mut self, database: u64) -> EntityId {
+        let entity = checked_out(self, database, 1);
+        self.role(BaseInput::Begin(Begin { request: 3, entity }));
+        self.settle();
+        let (_, begun) = self.begun.pop().expect("it is answered");
+        begun.expect("it begins").mailbox.entity
     }
 
     /// Lets an entity of another owner call a method without arguments.

@@ -13,7 +13,7 @@ use annals_node::{
 
 use crate::{
     game::{Game, TIMEOUT_MS},
-    host::{Host, Mood, checked_out, map},
+    host::{Host, Mood, map},
     lifecycle::trail,
 };
 
@@ -41,11 +41,8 @@ fn host_with(errand: fn(&mut Context<'_>)) -> (Host, EntityId) {
         ..Game::default()
     });
     host.role(annals_base::BaseInput::Map(map()));
-    let entity = checked_out(&host, 5, 1);
-    host.role(annals_base::BaseInput::Begin(annals_base::Begin { request: 3, entity }));
-    host.settle();
-    let (_, begun) = host.begun.pop().expect("it is answered");
-    (host, begun.expect("it begins").mailbox.entity)
+    let entity = host.begin_account(5);
+    (host, entity)
 }
 
 fn answer(host: &mut Host, call: &OutboundCall) {

@@ -14,7 +14,7 @@ use annals_wire::{
 
 use crate::{
     game::{self, Game, MADE},
-    host::{BASE, Host, OTHER, checked_out, map},
+    host::{BASE, Host, OTHER, map},
 };
 
 const RUN_ERRAND: MemberId = MemberId(17);
@@ -84,11 +84,7 @@ fn advised(host: &Host) -> Option<Value> {
 
 /// Begins an account, and runs the errand.
 fn run_errand(host: &mut Host) -> EntityId {
-    let entity = checked_out(host, 5, 1);
-    host.role(BaseInput::Begin(annals_base::Begin { request: 3, entity }));
-    host.settle();
-    let (_, begun) = host.begun.pop().expect("it is answered");
-    let entity = begun.expect("it begins").mailbox.entity;
+    let entity = host.begin_account(5);
     host.call(entity, RUN_ERRAND);
     host.settle();
     entity

@@ -69,13 +69,15 @@ impl OwnerContext {
             properties,
             cell_properties: stored.cell_properties,
         };
-        self.record(
-            Subject::Entity(entity, Part::Base),
-            false,
-            Body::BaseCreated(Box::new(creation)),
-        );
-        self.run(entity, &Nowhere, |behaviour, context| behaviour.created(context));
+        self.begin_base(entity, creation);
         Ok(entity)
+    }
+
+    /// Records that a base part begins, and notifies it.
+    pub(super) fn begin_base(&mut self, entity: EntityId, creation: annals_event::BaseCreation) {
+        let subject = Subject::Entity(entity, Part::Base);
+        self.record(subject, false, Body::BaseCreated(Box::new(creation)));
+        self.run(entity, &Nowhere, |behaviour, context| behaviour.created(context));
     }
 
     /// Creates an entity that has only a cell part.

@@ -3,12 +3,14 @@
 //! A fragment is an entity with a base part. Each base owner has one of each service, whose id follows from owner and
 //! service ([`EntityId::of_fragment`]). So every owner that knows the base owners can call the fragments on them.
 
-use annals_event::{BaseCreation, Body, Subject};
+use std::sync::Arc;
+
+use annals_event::BaseCreation;
 use annals_ids::{Address, DatabaseId, EntityId, Mailbox, OwnerId, OwnerKind, Part, TypeId};
 use annals_wire::SpaceMap;
 
 use super::{Context, Denied};
-use crate::{around::Nowhere, owner_context::OwnerContext};
+use crate::owner_context::OwnerContext;
 
 impl Context<'_> {
     /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: on a base, the one of this owner; on
@@ -21,9 +23,8 @@ impl Context<'_> {
     /// # Errors
     /// If the definitions have no such service; or, on a cell, before it has received the map, as in `restored`.
     pub fn service(&mut self, name: &str) -> Result<Mailbox, Denied> {
-        let schema = self.cx.schema();
-        let at = schema.services().iter().position(|service| service.name == name);
-        let found = at.and_then(|at| Some((schema.services()[at].slot(), schema.fragment_types().get(at)?.id)));
+        let found = self.cx.schema().fragment_types().find(|(_, of)| of.name == name);
+        let found = found.map(|(slot, of)| (slot, of.id));
         let (slot, type_id) = found.ok_or_else(|| Denied::NoService { service: name.into() })?;
         let fragment = |home: OwnerId| Mailbox {
             entity: EntityId::of_fragment(home, slot),
@@ -59,9 +60,9 @@ impl OwnerContext {
     /// definitions gained.
     pub fn begin_fragments(&mut self, map: &SpaceMap) {
         self.learn_bases(map);
-        let schema = std::sync::Arc::clone(self.schema());
-        for (service, fragment) in schema.services().iter().zip(schema.fragment_types()) {
-            self.begin_fragment(EntityId::of_fragment(self.owner(), service.slot()), fragment.id);
+        let schema = Arc::clone(self.schema());
+        for (slot, fragment) in schema.fragment_types() {
+            self.begin_fragment(EntityId::of_fragment(self.owner(), slot), fragment.id);
         }
     }
 
@@ -93,8 +94,6 @@ impl OwnerContext {
             properties: Vec::new(),
             cell_properties: Vec::new(),
         };
-        let subject = Subject::Entity(entity, Part::Base);
-        self.record(subject, false, Body::BaseCreated(Box::new(creation)));
-        self.run(entity, &Nowhere, |behaviour, context| behaviour.created(context));
+        self.begin_base(entity, creation);
     }
 }
