@@ -6007,7 +6007,7 @@ pub mod almanac {
             Self(context.mailbox(Part::Base))
         }
 
-        /// A fragment of the service: the one of this owner, or of another one that answers.
+        /// A fragment of the service: on a base, that of its owner; on a cell, one of those that answer.
         pub fn any(context: &mut Context<'_>) -> Result<Self, Denied> {
             Ok(Self(context.service("Almanac")?))
         }

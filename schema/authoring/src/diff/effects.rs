@@ -137,7 +137,7 @@ fn log(kind: &ChangeKind, facts: Facts) -> Effect {
     match kind {
         ChangeKind::TypeAdded => compatible("none of it is in the log yet"),
         ChangeKind::TypeRemoved { .. } => {
-            breaking("an entity that is alive would have no type, and whoever takes it over cannot go on")
+            breaking("an entity that is alive would have no type, and its owner could not be taken over")
         }
         ChangeKind::ServiceAdded => compatible("each base owner creates its fragment"),
         ChangeKind::ServiceRemoved => migration("base owners have fragments of it; the plan removes them"),
@@ -216,7 +216,7 @@ fn log_of_methods(kind: &ChangeKind, facts: Facts) -> Effect {
         },
         ChangeKind::ArgumentType(difference) => held_value(difference, "a call under way"),
         ChangeKind::ReturnsChanged => {
-            migration("an answer that is under way was made for whoever asked before; the plan makes an error of it")
+            migration("an answer under way has the former values; the plan replaces it by an error")
         }
         _ => unaffected("the log holds nothing of this"),
     }

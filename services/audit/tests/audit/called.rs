@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use annals_audit::names::Names;
 use annals_db::StoredEntity;
-use annals_def::{DataType, Distribution, EntityType, Property, Schema, Value};
-use annals_event::{Body, Cause, Event, Subject, ledger::Outcome};
-use annals_ids::{Address, CallNumber, DatabaseId, EntityId, Part, TradeId};
+use annals_def::{DataType, Distribution, EntityType, Method, Property, Schema, Service, Value};
+use annals_event::{BaseCreation, Body, Call, Cause, Event, Subject, ledger::Outcome};
+use annals_ids::{Address, CallNumber, DatabaseId, EntityId, MemberId, OwnerId, Part, TradeId};
 use annals_personal::{Admission, PersonalKey, seal};
 use annals_store::layout::{chunks, database, personal};
 
@@ -144,5 +144,49 @@ fn calls_and_clients_are_described() {
     ] {
         let found = said(body);
         assert!(found.ends_with(words), "{found}");
+    }
+}
+
+/// A fragment is created once, and has another type under later definitions. An entity type may have the service's name.
+#[test]
+fn methods_of_fragments_are_named_under_all_definitions() {
+    let service = |methods: &[&str]| Service {
+        name: "Bank".into(),
+        methods: methods.iter().map(|name| Method::new(*name, Vec::new())).collect(),
+    };
+    let schema = |types: &[&str], methods: &[&str]| {
+        let types = types.iter().map(|name| EntityType::new(*name)).collect();
+        Schema::new(types, vec![service(methods)], Vec::new())
+    };
+    let (old, new) = (schema(&["Bank"], &["pay"]), schema(&["Ape", "Bank"], &["save", "pay"]));
+    let mut names = Names::new([old.clone(), new.clone()]);
+    let fragment = EntityId::of_fragment(OwnerId(4), service(&[]).slot());
+    let event = |body| Event {
+        subject: Subject::Entity(fragment, Part::Base),
+        cause: Cause(0),
+        history: None,
+        body,
+    };
+    let begun = BaseCreation {
+        type_id: old.fragments_of("Bank").expect("it is listed").id,
+        database: DatabaseId(0),
+        checkout: 0,
+        properties: Vec::new(),
+        cell_properties: Vec::new(),
+    };
+    names.learn_event(old.fingerprint(), &event(Body::BaseCreated(Box::new(begun))));
+    let called = event(Body::Called {
+        to: Address::Base(fragment),
+        home: OwnerId(4),
+        number: CallNumber(1),
+        call: Call::Method {
+            method: MemberId(0),
+            args: Vec::new(),
+            wants_reply: false,
+        },
+    });
+    for (schema, name) in [(&old, "pay"), (&new, "save")] {
+        let found = names.under(schema.fingerprint()).event(&called);
+        assert!(found.contains(name), "{found}");
     }
 }

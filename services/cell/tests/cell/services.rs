@@ -130,24 +130,36 @@ fn a_fragment_that_does_not_answer_is_skipped_until_it_does() {
         );
     }
 
-    let took = Message::Took {
-        link: Link {
-            from: Address::Cell(entity),
-            to: Address::Base(dead.entity),
-        },
-        upto: CallNumber(1),
+    // Only one of two calls is confirmed: the fragment answers.
+    call(&mut world, entity, dead);
+    confirm(&mut world, entity, dead, CallNumber(1));
+    for part in [entity, other] {
+        assert_eq!(found(&mut world, part), [HOME, DEAD].into(), "it has answered");
+    }
+    world.run(1_500);
+    assert_eq!(
+        found(&mut world, other),
+        [HOME].into(),
+        "it has not confirmed the other"
+    );
+    confirm(&mut world, entity, dead, CallNumber(2));
+    assert_eq!(found(&mut world, other), [HOME, DEAD].into());
+}
+
+/// The owner of a fragment confirms calls of a part.
+fn confirm(world: &mut World, from: EntityId, fragment: Mailbox, upto: CallNumber) {
+    let link = Link {
+        from: Address::Cell(from),
+        to: Address::Base(fragment.entity),
     };
     let envelope = Envelope {
-        from: DEAD,
+        from: fragment.home,
         epoch: Epoch(1),
-        message: took,
+        message: Message::Took { link, upto },
     };
     let now = world.at();
     let middle = world.cells.get_mut(&MIDDLE).expect("it is there");
     middle.handle(now, Input::Bus(envelope), 1_000);
-    for part in [entity, other] {
-        assert_eq!(found(&mut world, part), [HOME, DEAD].into(), "it has answered");
-    }
 }
 
 #[test]

@@ -447,3 +447,23 @@ fn a_store_records_its_layout() {
     put(b"new");
     assert!(matches!(read(), Err(StoreError::Corrupt(_))));
 }
+
+#[test]
+fn entity_ids_end_before_those_of_fragments_and_no_counter_overflows() {
+    for (counter, limit) in [
+        (Counter::Entities, EntityId::FIRST_FRAGMENT.0),
+        (Counter::Checkouts, u64::MAX),
+    ] {
+        let store = MemoryStore::new().store();
+        let begin = store.begin();
+        let last = limit - 10;
+        begin
+            .set(&director::counter_key(counter), &director::encode_counter(last))
+            .unwrap();
+        assert_eq!(immediate(director::assign(&begin, counter, 10)), Ok(last..limit));
+        for count in [1, u64::MAX] {
+            let beyond = immediate(director::assign(&begin, counter, count));
+            assert!(matches!(beyond, Err(StoreError::Corrupt(_))), "{counter:?}: {beyond:?}");
+        }
+    }
+}

@@ -106,7 +106,7 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
 /// Writes the function that finds a fragment.
 fn fragment(text: &mut Text, named: &Named<'_>) {
     text.gap();
-    text.doc("A fragment of the service: the one of this owner, or of another one that answers.");
+    text.doc("A fragment of the service: on a base, that of its owner; on a cell, one of those that answer.");
     let parameters = ["context: &mut Context<'_>".to_owned()];
     text.function("pub fn any", &parameters, "Result<Self, Denied>", '{');
     text.line(&format!("Ok(Self(context.service({:?})?))", named.entity_type.name));
