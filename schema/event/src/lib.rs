@@ -25,6 +25,7 @@ pub use v1::{
         Seat, TRAP_LIMIT, Task,
     },
     event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
+    former_cell::FormerCell,
     global_data::{
         GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope, GlobalVersion,
         GlobalVersions,

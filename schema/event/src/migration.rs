@@ -16,6 +16,7 @@ use crate::{
         batch::Header,
         call::{Call, CallError, CellCreation, Outcome, Registration, RequestedBase},
         event::Subject,
+        former_cell::FormerCell,
         global_data::GlobalEntry,
         image::{BaseImage, Image, Links, PartImage, Sent},
     },
@@ -79,9 +80,16 @@ impl Migration {
             let converted = self.links(links, (None, kind));
             estates.insert(*entity, converted.map_err(|error| failed(Subject::Owner, error))?);
         }
+        let mut ending = BTreeMap::new();
+        for (entity, image) in &state.ending {
+            let converted = self.image(image);
+            let subject = || Subject::Entity(*entity, Part::Cell);
+            ending.insert(*entity, converted.map_err(|error| failed(subject(), error))?);
+        }
         let links = self.links(&state.links, (None, None));
         let links = links.map_err(|error| failed(Subject::Owner, error))?;
         (state.entities, state.departing, state.estates, state.links) = (entities, departing, estates, links);
+        state.ending = ending;
         for data in state.globals.values_mut() {
             *data = data.converted(|value| self.plan.convert_untyped(value));
         }
@@ -172,14 +180,11 @@ impl Migration {
                 by,
                 of,
                 created: Ok((entity, type_id)),
-            } => {
-                let (type_id, _) = self.plan.convert_given(*type_id, Part::Base, &BTreeMap::new())?;
-                Call::Created {
-                    by: *by,
-                    of: *of,
-                    created: Ok((*entity, type_id)),
-                }
-            }
+            } => Call::Created {
+                by: *by,
+                of: *of,
+                created: Ok((*entity, self.type_of_base(*type_id)?)),
+            },
             Call::Onload { entity, image } => Call::Onload {
                 entity: *entity,
                 image: Box::new(self.image(image)?),
@@ -188,8 +193,14 @@ impl Migration {
                 by: *by,
                 of: *of,
                 key: key.clone(),
-                type_id: self.plan.convert_given(*type_id, Part::Base, &BTreeMap::new())?.0,
+                type_id: self.type_of_base(*type_id)?,
             },
+            Call::CellEnded {
+                entity,
+                type_id,
+                former,
+                properties,
+            } => self.ended((*entity, *type_id), former, properties)?,
             Call::Registered { by, of, outcome } => Call::Registered {
                 by: *by,
                 of: *of,
@@ -206,6 +217,26 @@ impl Migration {
             | Call::Refused { .. }
             | Call::Created { .. }
             | Call::Ledger { .. } => call.clone(),
+        })
+    }
+
+    fn type_of_base(&self, type_id: TypeId) -> Result<TypeId, MigrationError> {
+        let converted = self.plan.convert_given(type_id, Part::Base, &BTreeMap::new())?;
+        Ok(converted.0)
+    }
+
+    fn ended(
+        &self,
+        (entity, type_id): (EntityId, TypeId),
+        former: &FormerCell,
+        properties: &BTreeMap<MemberId, Value>,
+    ) -> Result<Call, MigrationError> {
+        let (type_id, properties) = self.plan.convert_held(type_id, Part::Cell, properties)?;
+        Ok(Call::CellEnded {
+            entity,
+            type_id,
+            former: Box::new(former.clone()),
+            properties,
         })
     }
 
@@ -313,6 +344,7 @@ pub fn calls_of(state: &OwnerState) -> impl Iterator<Item = (Address, &Call)> {
         .entities
         .values()
         .chain(state.departing.values().map(|(_, image)| image));
+    let images = images.chain(state.ending.values());
     let links = images.map(|image| &image.links).chain(state.estates.values());
     let direct = links.chain([&state.links]).flat_map(calls_on);
     direct.flat_map(|(to, call)| {

@@ -5,12 +5,12 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
 };
 
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber, Hash, NoticeNumber, OwnerId, OwnerKind,
-    Part, SpaceId, Tick,
+    Part, SpaceId, Tick, TimerId,
 };
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -19,6 +19,7 @@ use crate::{
     encoding::{Malformed, Reader, put_number},
     latest::{
         batch::{Batch, Consumed, Tail},
+        call::Call,
         event::{Body, Event, Subject},
         global_data::{GlobalData, GlobalScope},
         image::{BaseImage, CellImage, HISTORY_KEPT, Image, Links, PartImage, take_generation_or_none},
@@ -78,6 +79,9 @@ pub struct OwnerState {
     pub links: Links,
     /// The unconfirmed calls of parts that were destroyed (rule C9).
     pub estates: BTreeMap<EntityId, Links>,
+    /// Cell parts that have ended and whose state returns to their base parts once their calls are confirmed (rule C17):
+    /// what is left of them.
+    pub ending: BTreeMap<EntityId, Image>,
     /// The owner that has the cell part of each entity without a base whose home this owner is.
     pub placed: BTreeMap<EntityId, OwnerId>,
     /// The live entity of each stored entity.
@@ -110,6 +114,7 @@ impl OwnerState {
             departing: BTreeMap::new(),
             links: Links::default(),
             estates: BTreeMap::new(),
+            ending: BTreeMap::new(),
             placed: BTreeMap::new(),
             databases: BTreeMap::new(),
             ended: BTreeSet::new(),
@@ -199,8 +204,9 @@ impl OwnerState {
             Address::Owner(owner) => (owner == self.owner).then_some(&self.links),
             Address::Client(_) => None,
             Address::Base(entity) | Address::Cell(entity) => {
-                let real = self.entities.get(&entity).map(|image| &image.links);
-                real.or_else(|| self.estates.get(&entity))
+                let part = self.entities.get(&entity).or_else(|| self.ending.get(&entity));
+                part.map(|image| &image.links)
+                    .or_else(|| self.estates.get(&entity))
                     .filter(|_| self.holds(address))
             }
         }
@@ -257,15 +263,23 @@ impl OwnerState {
         put_number(out, self.bootstrap.map_or(0, |entity| entity.0));
         put_number(out, self.ledger.notice.0);
         put_number(out, self.ledger.entry.0);
-        // States written before there were generations, or global data, end earlier.
-        if self.links.generation > 0 || !self.globals.is_empty() {
+        // States written before there were generations, global data, or ending cell parts, end earlier.
+        let (has_globals, has_ending) = (!self.globals.is_empty(), !self.ending.is_empty());
+        if self.links.generation > 0 || has_globals || has_ending {
             put_number(out, self.links.generation);
         }
-        if !self.globals.is_empty() {
+        if has_globals || has_ending {
             put_number(out, self.globals.len() as u64);
             for (scope, data) in &self.globals {
                 out.push(scope.number());
                 data.write(out);
+            }
+        }
+        if has_ending {
+            put_number(out, self.ending.len() as u64);
+            for (entity, image) in &self.ending {
+                put_number(out, entity.0);
+                image.write(out);
             }
         }
     }
@@ -309,8 +323,13 @@ impl OwnerState {
             state.links.generation = take_generation_or_none(reader)?;
             if reader.remaining() > 0 {
                 state.globals = reader.map(2, "global data", GlobalScope::read, GlobalData::read)?;
-            }
-            if state.links.generation == 0 && state.globals.is_empty() {
+                if reader.remaining() > 0 {
+                    state.ending = reader.map(4, "ending cell parts", entity, Image::read)?;
+                }
+                if state.globals.is_empty() && state.ending.is_empty() {
+                    return Err(wrong);
+                }
+            } else if state.links.generation == 0 {
                 return Err(wrong);
             }
         }
@@ -338,7 +357,8 @@ impl OwnerState {
                 if !self.holds(address) {
                     return None;
                 }
-                match self.entities.get_mut(&entity) {
+                let part = self.entities.get_mut(&entity).or_else(|| self.ending.get_mut(&entity));
+                match part {
                     Some(image) => Some(&mut image.links),
                     None => self.estates.get_mut(&entity),
                 }
@@ -386,6 +406,16 @@ impl OwnerState {
                 }
                 self.ledger.notice = *notice;
                 Ok(())
+            }
+            Body::Called {
+                call: Call::CellEnded { entity, former, .. },
+                ..
+            } => {
+                let is_former = |image: &Image| image.links == former.links && image.history == former.history;
+                if !self.ending.remove(entity).is_some_and(|image| is_former(&image)) {
+                    return Err("no such cell part has ended here");
+                }
+                apply_to_links(&mut self.links, body).unwrap_or(Ok(()))
             }
             _ => apply_to_links(&mut self.links, body).unwrap_or(Err("the event does not concern an owner")),
         }
@@ -436,6 +466,11 @@ impl OwnerState {
                 self.end(entity);
                 Ok(())
             }
+            Body::CellEnding => {
+                let ended = ended(image).ok_or("the part is no cell part with a base part")?;
+                self.ending.insert(entity, ended);
+                Ok(())
+            }
             Body::Offloaded { to, number } => {
                 let image = self.entities.remove(&entity).ok_or("there is no such entity")?;
                 self.departing.insert((*to, *number), (entity, image));
@@ -484,6 +519,9 @@ impl OwnerState {
                 let part = PartImage::Cell(cell);
                 let mut image = Image::new(creation.type_id, creation.home, &creation.properties, part);
                 image.client = creation.client;
+                if let Some(former) = &creation.former {
+                    (image.history, image.links) = (former.history, former.links.clone());
+                }
                 image
             }
             Body::Onloaded { image, .. } => {
@@ -507,14 +545,16 @@ impl OwnerState {
     /// parts are all numbered.
     fn renumber_calls(&mut self, generation: u64) {
         let departing = self.departing.values_mut().map(|(_, image)| image);
-        let parts = self
-            .entities
-            .values_mut()
-            .chain(departing)
-            .map(|image| &mut image.links);
-        for links in parts.chain([&mut self.links]) {
-            links.generation = links.generation.max(generation);
+        let parts = self.entities.values_mut().chain(departing);
+        for image in parts.chain(self.ending.values_mut()) {
+            image.links.generation = image.links.generation.max(generation);
+            if let PartImage::Base(base) = &mut image.part
+                && let Some(links) = &mut base.cell_links
+            {
+                links.generation = links.generation.max(generation);
+            }
         }
+        self.links.generation = self.links.generation.max(generation);
     }
 
     /// The current life of a space, as far as this owner knows.
@@ -535,7 +575,7 @@ impl OwnerState {
                 self.ended.pop_first();
             }
         }
-        if !image.links.is_settled() {
+        if !image.links.is_settled() && !self.ending.contains_key(&entity) {
             let mut links = image.links;
             links.awaiting.clear();
             links.generation = 0;
@@ -544,6 +584,9 @@ impl OwnerState {
     }
 
     fn confirm_estate(&mut self, entity: EntityId, event: &Event) -> Result<(), &'static str> {
+        if let Some(image) = self.ending.get_mut(&entity) {
+            return apply_to_links(&mut image.links, &event.body).unwrap_or(Ok(()));
+        }
         let links = self.estates.get_mut(&entity).ok_or("there is no such entity")?;
         apply_to_links(links, &event.body).unwrap_or(Ok(()))?;
         if links.is_settled() && entity.fragment().is_none() {
@@ -583,6 +626,28 @@ fn database_of(image: &Image) -> Option<DatabaseId> {
         .base()
         .map(|base| base.database)
         .filter(|database| database.0 != 0)
+}
+
+/// What is left of a cell part that has a base part, once it has ended: its properties, its numbers, and its calls.
+fn ended(image: &Image) -> Option<Image> {
+    let part = image.cell().filter(|cell| cell.based).map(|_| CellImage {
+        based: true,
+        life: Some(0),
+        ..CellImage::default()
+    })?;
+    Some(Image {
+        recent: VecDeque::new(),
+        timers: BTreeMap::new(),
+        last_timer: TimerId(0),
+        client: None,
+        links: Links {
+            awaiting: BTreeMap::new(),
+            ..image.links.clone()
+        },
+        properties: image.properties.clone(),
+        part: PartImage::Cell(part),
+        ..*image
+    })
 }
 
 /// Appends an event that others may see to the entity's history.
@@ -650,6 +715,7 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
         }
         Body::TokenSet(_)
         | Body::Placed(_)
+        | Body::CellReturned { .. }
         | Body::Stored { .. }
         | Body::Ordered { .. }
         | Body::Booked(_)
@@ -670,7 +736,14 @@ fn apply_to_base(entity: EntityId, base: &mut BaseImage, body: &Body) -> Result<
             if at.is_some() {
                 // From here on the cell part holds them.
                 base.cell_properties.clear();
+                base.cell_links = None;
             }
+        }
+        Body::CellReturned { .. } if base.cell.is_some() => return Err("the entity has a cell part"),
+        Body::CellReturned { former, properties } => {
+            base.cell_properties.clone_from(properties);
+            base.cell_history = Some(former.history);
+            base.cell_links = Some(former.links.clone());
         }
         Body::Ordered { number, order } => base.ledger.order(*number, order)?,
         Body::Booked(update) => base.ledger.book(entity, update)?,

@@ -6,6 +6,7 @@ pub mod call;
 pub mod change;
 pub mod controller;
 pub mod event;
+pub mod former_cell;
 pub mod global_data;
 pub mod image;
 pub mod ledger;

@@ -3,10 +3,10 @@
 
 use annals_def::Value;
 use annals_event::{
-    Audience, Body, Call, Cause, Event, GlobalEntry, GlobalVersion, Reader, Registration, RequestedBase, Subject,
-    ledger::Order,
+    Audience, BaseImage, Body, Call, Cause, CellCreation, Event, FormerCell, GlobalEntry, GlobalVersion, Image, Links,
+    PartImage, Place, Reader, Registration, RequestedBase, Sent, Subject, ledger::Order,
 };
-use annals_ids::{CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, TypeId};
+use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, SpaceId, TypeId};
 
 fn bytes(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -64,7 +64,7 @@ fn calls_between_owners_have_these_bytes() {
         ),
     ];
     check(cases);
-    assert_eq!(read_call(&[22, 0, 0]), None, "a kind that is not known is refused");
+    assert_eq!(read_call(&[23, 0, 0]), None, "a kind that is not known is refused");
     assert_eq!(read_call(&text(b"\xff\xfe")), None, "a reason is text");
 }
 
@@ -153,4 +153,118 @@ fn registrations_have_these_bytes() {
             b"\x15\x09\x04nest".to_vec(),
         ),
     ]);
+}
+
+/// The numbers of a cell part that has ended, and their bytes.
+fn former_cell() -> (FormerCell, Vec<u8>) {
+    let base = Address::Base(EntityId(9));
+    let sent = Sent {
+        home: OwnerId(3),
+        last: CallNumber(4),
+        ..Sent::default()
+    };
+    let links = Links {
+        sent: [(base, sent)].into(),
+        taken: [(base, CallNumber(6))].into(),
+        generation: 2,
+        ..Links::default()
+    };
+    let history = HistoryNumber(8);
+    let bytes = [8, 1, 1, 9, 3, 4, 0, 1, 1, 9, 6, 0, 2];
+    (FormerCell { history, links }, bytes.to_vec())
+}
+
+#[test]
+fn the_state_of_a_cell_part_returns_in_these_bytes() {
+    let (former, former_bytes) = former_cell();
+    let value = bytes(|out| annals_event::latest::value::put_value(out, &Value::UInt(7)));
+    let properties = [&[1, 1][..], &value].concat();
+    let held = [(MemberId(1), Value::UInt(7))];
+    let ended = Call::CellEnded {
+        entity: EntityId(9),
+        type_id: TypeId(2),
+        former: Box::new(former.clone()),
+        properties: held.clone().into(),
+    };
+    let creation = |based, former| {
+        Call::CreateCell(Box::new(CellCreation {
+            entity: EntityId(9),
+            type_id: TypeId(2),
+            home: OwnerId(3),
+            based,
+            place: Place {
+                space: SpaceId(1),
+                ..Place::default()
+            },
+            properties: held.to_vec(),
+            client: None,
+            former,
+        }))
+    };
+    let created = |kind: u8, rest: &[u8]| [&[3, 9, 2, 3, kind, 1][..], &[0; 24], &properties, &[0], rest].concat();
+    check([
+        (ended, [&[22, 9, 2][..], &former_bytes, &properties].concat()),
+        (creation(false, None), created(0, &[])),
+        (creation(true, None), created(1, &[])),
+        (
+            creation(true, Some(Box::new(former.clone()))),
+            created(2, &former_bytes),
+        ),
+    ]);
+
+    let event = |part, body| Event {
+        subject: Subject::Entity(EntityId(9), part),
+        cause: Cause(0),
+        history: None,
+        body,
+    };
+    let returned = Body::CellReturned {
+        former: Box::new(former),
+        properties: held.into(),
+    };
+    for (event, expected) in [
+        (event(Part::Cell, Body::CellEnding), vec![36, 2, 9, 0, 0]),
+        (
+            event(Part::Base, returned),
+            [&[37, 1, 9, 0, 0][..], &former_bytes, &properties].concat(),
+        ),
+    ] {
+        let written = bytes(|out| event.write(out));
+        assert_eq!(written, expected);
+        assert_eq!(Event::read(&written).as_ref(), Ok(&event));
+    }
+    let unconfirmed = [
+        &[22, 9, 2, 8, 1, 1, 9, 3, 4, 1, 4, 4][..],
+        &former_bytes[7..],
+        &properties,
+    ]
+    .concat();
+    assert_eq!(read_call(&unconfirmed), None, "its calls are confirmed");
+}
+
+#[test]
+fn a_base_part_that_had_a_cell_part_has_its_numbers() {
+    let image = |cell_history, cell_links| {
+        let base = BaseImage {
+            cell_history,
+            cell_links,
+            ..BaseImage::default()
+        };
+        Image::new(TypeId(2), OwnerId(3), &[], PartImage::Base(base))
+    };
+    let (former, former_bytes) = former_cell();
+    let without = bytes(|out| image(None, None).write(out));
+    for (links, rest) in [
+        (None, vec![8, 0]),
+        (Some(former.links), [&[8, 1][..], &former_bytes[1..]].concat()),
+    ] {
+        let image = image(Some(HistoryNumber(8)), links);
+        let written = bytes(|out| image.write(out));
+        assert_eq!(written.len(), without.len() + rest.len());
+        assert!(written.ends_with(&rest), "{written:?}");
+        assert_eq!(Image::read(&mut Reader::new(&written)).as_ref(), Ok(&image));
+        for end in 0..written.len() {
+            assert!(Image::read(&mut Reader::new(&written[..end])).is_err(), "cut at {end}");
+        }
+    }
 }

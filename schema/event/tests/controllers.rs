@@ -25,6 +25,7 @@ fn uncontrolled() -> OwnerState {
         place: Place::default(),
         properties: Vec::new(),
         client: None,
+        former: None,
     };
     let created = Event {
         body: Body::CellCreated(Box::new(creation)),

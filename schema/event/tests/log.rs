@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use annals_def::{Change, Located, Path, Value, split_mix};
 use annals_event::{
     Audience, Awaiting, Batch, Body, Call, CallError, Cause, CellCreation, ClientLink, Controller, ControllerEvent,
-    Driver, Ending, Event, Facing, Gait, Gathering, Header, Height, Image, Imprint, MovementControl, ORDINALS,
-    OwnerState, Place, Reader, Rounds, Seat, Subject, Tail, Task, Timer,
+    Driver, Ending, Event, Facing, FormerCell, Gait, Gathering, Header, Height, Image, Imprint, MovementControl,
+    ORDINALS, OwnerState, Place, Reader, Rounds, Seat, Subject, Tail, Task, Timer,
 };
 use annals_ids::{
     Address, CallNumber, ControllerId, EntityId, Epoch, Hash, HistoryNumber, MemberId, OwnerId, Part, Position,
@@ -82,7 +82,7 @@ impl Run {
             Address::Owner(PEER),
             Address::Cell(EntityId(9)),
         ][self.roll(3) as usize];
-        match self.roll(18) {
+        match self.roll(20) {
             0 => self.record(subject, history, changed(1, Value::Int(-5))),
             1 => self.change_within(subject, &image),
             2 => self.record(subject, history, invoked()),
@@ -93,12 +93,13 @@ impl Run {
             7 => self.drop_timer(subject, &image),
             8 => self.consume(entity, &image),
             9 => self.hand_over(entity, image),
-            10 => self.record(subject, None, Body::Destroyed),
+            10 => self.end(subject),
             11 => self.bootstrap(entity),
             12 | 13 => self.control(subject, &image),
             14 => self.movement_control(subject),
             15 => self.skip(subject, &image),
             16 => self.renumber(),
+            17 | 18 => self.return_ended(),
             _ => self.freeze(),
         }
     }
@@ -274,9 +275,53 @@ impl Run {
         self.record(Subject::Owner, None, Body::CallsRenumbered { generation });
     }
 
+    fn end(&mut self, subject: Subject) {
+        if self.roll(3) > 0 {
+            self.record(subject, None, Body::CellEnding);
+        }
+        self.record(subject, None, Body::Destroyed);
+    }
+
+    /// Confirms calls of a cell part that has ended, or returns its state to its base part, which requests another one.
+    fn return_ended(&mut self) {
+        let Some((&entity, image)) = self.state.ending.first_key_value() else {
+            return self.freeze();
+        };
+        let image = image.clone();
+        let open = image.links.sent.iter().find(|(_, sent)| !sent.unconfirmed.is_empty());
+        if let Some((to, _)) = open {
+            return self.confirm(Subject::Entity(entity, Part::Cell), *to, &image);
+        }
+        let former = Box::new(FormerCell {
+            history: image.history,
+            links: image.links,
+        });
+        let call = Call::CellEnded {
+            entity,
+            type_id: image.type_id,
+            former: former.clone(),
+            properties: image.properties,
+        };
+        let to = Address::Owner(PEER);
+        let called = Body::Called {
+            to,
+            home: PEER,
+            number: self.state.links.next_call(to),
+            call,
+        };
+        self.record(Subject::Owner, None, called);
+        self.create_as(entity, Some(former));
+        let created = &self.state.entities[&entity];
+        assert_eq!(created.history, image.history);
+    }
+
     fn create(&mut self) {
         let entity = EntityId(self.next_entity);
         self.next_entity += 1;
+        self.create_as(entity, None);
+    }
+
+    fn create_as(&mut self, entity: EntityId, former: Option<Box<FormerCell>>) {
         let creation = CellCreation {
             entity,
             type_id: TypeId(2),
@@ -294,6 +339,7 @@ impl Run {
                 session: SessionId(4),
                 proxy: PEER,
             }),
+            former,
         };
         self.record(
             Subject::Entity(entity, Part::Cell),

@@ -35,6 +35,7 @@ fn state() -> OwnerState {
         place: Place::default(),
         properties: Vec::new(),
         client: None,
+        former: None,
     };
     let created = event(Body::CellCreated(Box::new(creation)));
     state.apply(&created).expect("it is the first");

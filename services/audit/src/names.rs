@@ -84,6 +84,7 @@ fn created(event: &Event) -> Option<(EntityId, TypeId)> {
         (Body::Called { call, .. }, _) => match call {
             Call::CreateCell(creation) => Some((creation.entity, creation.type_id)),
             Call::Onload { entity, image } => Some((*entity, image.type_id)),
+            Call::CellEnded { entity, type_id, .. } => Some((*entity, *type_id)),
             _ => None,
         },
         _ => None,
@@ -224,6 +225,8 @@ impl Words<'_> {
             Body::ClientSet(None) => "has no client".to_owned(),
             Body::Placed(Some(owner)) => format!("its cell part is at owner {owner}"),
             Body::Placed(None) => "its cell part is no more".to_owned(),
+            Body::CellEnding => "ends, and its state returns to its base part".to_owned(),
+            Body::CellReturned { .. } => "the state of its last cell part has returned".to_owned(),
             Body::Offloaded { to, number } => format!("handed over to owner {to} in call {number}"),
             Body::Departed { to, number } => format!("arrived at owner {to}, handed over in call {number}"),
             Body::Returned { to, number } => format!("refused by owner {to}, handed over in call {number}"),
@@ -288,6 +291,10 @@ impl Words<'_> {
                 }
             }
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
+            Call::CellEnded { entity, .. } => {
+                let base = self.subject(Subject::Entity(*entity, Part::Base));
+                format!("the cell part of {base} has ended, and all its calls are taken")
+            }
             Call::Register { .. } | Call::Registered { .. } | Call::Deregister { .. } => self.registration(call),
         }
     }

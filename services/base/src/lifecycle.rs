@@ -1,9 +1,11 @@
 //! Creation and destruction of base entities and their cell parts, and hand-over of a client from one entity to
 //! another.
 
+use std::collections::BTreeMap;
+
 use annals_def::Value;
-use annals_event::{Body, Call, CellCreation, ClientLink, Image, Place, Subject};
-use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part};
+use annals_event::{BaseImage, Body, Call, CellCreation, ClientLink, FormerCell, Image, Place, Subject};
+use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId};
 use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Stored, inquiry::NotLearned};
 use annals_wire::{
     SpaceMap,
@@ -57,6 +59,9 @@ impl BaseRole {
         if image.base().is_some_and(|base| base.cell.is_some()) {
             return Err(Denied::HasCell { entity });
         }
+        if is_returning(image, entity) {
+            return Err(Denied::CellEnding { entity });
+        }
         let (type_id, client) = (image.type_id, image.client);
         // Requested properties come before stored ones, and these before defaults.
         let stored = image
@@ -74,10 +79,11 @@ impl BaseRole {
             self.deny_cell(cx, entity);
             return Ok(());
         };
-        if !has_part || had_cell(cx, entity) || !place.is_sound() {
+        if !has_part || !place.is_sound() {
             self.deny_cell(cx, entity);
             return Ok(());
         }
+        let former = cx.image(entity).and_then(former_cell);
         let creation = CellCreation {
             entity,
             type_id,
@@ -86,6 +92,7 @@ impl BaseRole {
             place,
             properties,
             client,
+            former,
         };
         // Called by its owner (rule C12).
         let (from, to) = (Address::Owner(cx.owner()), Address::Owner(owner));
@@ -141,6 +148,9 @@ impl BaseRole {
     pub(crate) fn destroy(&mut self, cx: &mut OwnerContext, entity: EntityId) {
         let Some(image) = cx.image(entity) else { return };
         if image.base().is_none_or(|base| base.cell.is_none()) {
+            if is_returning(image, entity) {
+                cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
+            }
             return self.finish(cx, entity);
         }
         if InternalWait::CellEnds.is_set(image) {
@@ -184,12 +194,38 @@ impl BaseRole {
                     self.tell_client(cx, session, &ToClient::StampsWanted { source });
                 }
             }
-            None => {
+            None if InternalWait::CellEnds.clear(cx, entity) => {
                 cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
-                if InternalWait::CellEnds.clear(cx, entity) {
-                    self.finish(cx, entity);
+                self.finish(cx, entity);
+            }
+            // Behaviour learns of it when the state of the cell part has returned.
+            None => {
+                if let Some(session) = self.session_of(cx, entity) {
+                    self.restart_views(cx, session, entity);
                 }
             }
+        }
+    }
+
+    /// The state of a cell part that has ended returns to its base part. Afterwards the entity may have another cell part.
+    pub(crate) fn cell_returned(
+        &mut self,
+        cx: &mut OwnerContext,
+        (from, entity): (OwnerId, EntityId),
+        former: Box<FormerCell>,
+        properties: BTreeMap<MemberId, Value>,
+    ) {
+        let known = cx.image(entity).and_then(|image| image.base()?.cell);
+        if known == Some(from) {
+            // Its last report was consumed in a batch that is void since the log was cut at a hole (rule F4).
+            self.placed(cx, entity, None, cx.owner());
+        } else if known.is_some() {
+            let what = "a cell part has ended while its entity has another one";
+            return cx.report(OwnerError::Impossible { entity, what });
+        }
+        if cx.image(entity).is_some() {
+            cx.record_for(entity, false, Body::CellReturned { former, properties });
+            cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
         }
     }
 
@@ -222,19 +258,26 @@ impl BaseRole {
         self.set_client(cx, from, None);
         cx.record_for(to, false, Body::TokenSet(secret));
         self.set_client(cx, to, Some(id));
+        if self.restart_views(cx, id, to) {
+            cx.run(to, &Nowhere, |behaviour, context| behaviour.client_attached(context));
+        }
+        Ok(())
+    }
+
+    /// Lets a session control an entity, and restarts both views of its client.
+    fn restart_views(&mut self, cx: &mut OwnerContext, id: SessionId, entity: EntityId) -> bool {
         let schema = std::sync::Arc::clone(cx.schema());
         let seen = cx
-            .image(to)
-            .and_then(|image| OwnView::new(&schema, cx.tally(), to, image));
+            .image(entity)
+            .and_then(|image| OwnView::new(&schema, cx.tally(), entity, image));
         let (Some(seen), Some(session)) = (seen, self.sessions.get_mut(id)) else {
-            return Ok(());
+            return false;
         };
-        session.entity = to;
+        session.entity = entity;
         session.end_view(Some(seen.beginning()));
         let type_id = seen.client_type();
-        self.tell_client(cx, id, &ToClient::Reset { entity: to, type_id });
-        cx.run(to, &Nowhere, |behaviour, context| behaviour.client_attached(context));
-        Ok(())
+        self.tell_client(cx, id, &ToClient::Reset { entity, type_id });
+        true
     }
 
     /// Sets the client of the witness on the cell part, if there is one.
@@ -247,14 +290,18 @@ impl BaseRole {
     }
 }
 
-/// Whether the entity has had a cell part. Calls to a cell part are numbered over the entity's whole activation, so it
-/// can have only one.
-fn had_cell(cx: &OwnerContext, entity: EntityId) -> bool {
-    let cell = Address::Cell(entity);
-    let by_itself = cx
-        .image(entity)
-        .is_some_and(|image| image.links.taken.contains_key(&cell) || image.links.sent.contains_key(&cell));
-    by_itself || cx.state().links.taken.contains_key(&cell)
+/// Whether the cell part of an entity has ended and its state has not returned (rule C17).
+fn is_returning(image: &Image, entity: EntityId) -> bool {
+    let had_cell = image.links.taken.contains_key(&Address::Cell(entity));
+    let is_here = |base: &BaseImage| base.cell.is_some() || base.cell_links.is_some();
+    had_cell && !image.base().is_some_and(is_here)
+}
+
+/// What the next cell part of an entity continues, if it had one before.
+fn former_cell(image: &Image) -> Option<Box<FormerCell>> {
+    let base = image.base()?;
+    let (history, links) = (base.cell_history?, base.cell_links.clone()?);
+    Some(Box::new(FormerCell { history, links }))
 }
 
 /// Destroys the cell part of an entity. Both parts are stored while both still exist.

@@ -188,6 +188,15 @@ impl Role for BaseRole {
         match (call, caller.link.from) {
             (Call::Placed(at), Address::Cell(entity)) => self.placed(cx, entity, at, caller.home),
             (Call::Ledger { to, update }, Address::Owner(_)) => self.booked(cx, to, update),
+            (
+                Call::CellEnded {
+                    entity,
+                    former,
+                    properties,
+                    ..
+                },
+                Address::Owner(from),
+            ) => self.cell_returned(cx, (from, entity), former, properties),
             (Call::CreateBase(wanted), Address::Owner(_)) => cx.create_requested(caller, *wanted),
             (Call::Created { by, of, created }, Address::Owner(_)) => cx.take_created(caller, (by, of), created),
             _ => {}

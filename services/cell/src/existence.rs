@@ -10,14 +10,17 @@ impl CellRole {
     /// Creates a cell part. One that cannot be created begins and ends at once, so that its home is notified.
     pub(crate) fn create(&mut self, cx: &mut OwnerContext, mut creation: CellCreation) {
         let (entity, place) = (creation.entity, creation.place);
+        // The former cell part of the entity may still be departing: it arrived elsewhere, and ended there.
+        let is_further = creation.former.is_some();
         let leaving = cx.state().departing.values().any(|(leaving, _)| *leaving == entity);
-        if cx.image(entity).is_some() || leaving {
+        if cx.image(entity).is_some() || (leaving && !is_further) {
             return;
         }
         let given = std::mem::take(&mut creation.properties);
         let sound = place.is_sound() && !cx.is_gone(place.space);
         let has_part = cx.type_of(creation.type_id).is_some_and(|found| found.parts.cell);
-        match cx.initial(creation.type_id, Part::Cell, given) {
+        let properties = cx.initial(creation.type_id, Part::Cell, given);
+        match properties {
             Ok(properties) if has_part && sound && !self.closing => {
                 begin(cx, CellCreation { properties, ..creation });
                 tell_home(cx, entity, Some(cx.owner()));
@@ -25,8 +28,10 @@ impl CellRole {
                     behaviour.created(context);
                 });
             }
-            _ => {
+            denied => {
                 self.counters.denied += 1;
+                // They return to the base part.
+                let properties = denied.unwrap_or_default();
                 let place = Place {
                     space: place.space,
                     ..Place::default()
@@ -37,11 +42,12 @@ impl CellRole {
                     CellCreation {
                         place,
                         client,
+                        properties,
                         ..creation
                     },
                 );
                 tell_home(cx, entity, None);
-                cx.record_for(entity, false, Body::Destroyed);
+                cx.end_cell(entity);
             }
         }
     }
@@ -55,7 +61,7 @@ impl CellRole {
             behaviour.destroyed(context);
         });
         tell_home(cx, entity, None);
-        cx.record_for(entity, false, Body::Destroyed);
+        cx.end_cell(entity);
     }
 
     /// Notifies entities of an earlier life of their space that the space is gone, and ends their cell parts. An entity

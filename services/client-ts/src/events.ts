@@ -18,7 +18,7 @@ export type Event =
   | { readonly kind: "lost"; readonly reason: CloseReason }
   /** The session continues where it was. */
   | { readonly kind: "resumed" }
-  /** The client controls another entity. Everything in view has left before. */
+  /** The client controls another entity, or the same one, whose cell part has ended. Everything in view has left before. */
   | { readonly kind: "controls"; readonly entity: EntityId; readonly typeId: number }
   /** A part of an entity comes into view. Its properties follow with `refreshed`. */
   | { readonly kind: "entered"; readonly part: Part; readonly entity: EntityId; readonly typeId: number }

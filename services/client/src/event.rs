@@ -127,7 +127,7 @@ pub enum Event {
     Banned(Ban),
     /// The client has ended; it does nothing any more.
     Ended(EndReason),
-    /// The client controls another entity, with an empty view at first.
+    /// The client controls another entity, or the same one, whose cell part has ended. Its view is empty at first.
     Controls { entity: EntityId, type_id: TypeId },
     /// An entity entered a view.
     Entered {

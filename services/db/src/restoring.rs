@@ -505,7 +505,7 @@ pub(crate) async fn read_lives(
         owner: OwnerId(0),
         source,
     })?;
-    for Parting { database, life } in awaiting {
+    for Parting { database, life, .. } in awaiting {
         lives.entry(database).or_insert(life);
     }
     Ok((states, lives))

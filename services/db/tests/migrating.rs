@@ -256,6 +256,7 @@ fn begin_cell(log: &mut Log, entity: EntityId, entity_type: &EntityType, home: O
         place: Place::default(),
         properties: defaults.collect(),
         client: None,
+        former: None,
     };
     log.record(entity, false, Body::CellCreated(Box::new(creation)));
     set(log, entity, entity_type, Part::Cell, dice);

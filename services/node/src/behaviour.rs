@@ -209,7 +209,8 @@ pub trait Behaviour: Send + Sync {
     /// The entity has got a cell part (`onGetCell`, base part).
     fn cell_gained(&self, _context: &mut Context<'_>) {}
 
-    /// The entity has lost its cell part (`onLoseCell`, base part).
+    /// The entity has no cell part any more (`onLoseCell`, base part): it has ended, and all its calls are delivered; or
+    /// it was not created. From here on the next one may be requested.
     fn cell_lost(&self, _context: &mut Context<'_>) {}
 
     /// The entity's holdings in the ledger are known from now on, with its open trades and its reservations for others

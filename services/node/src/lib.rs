@@ -10,6 +10,7 @@ mod behaviour;
 mod call_links;
 pub mod chain;
 mod context;
+mod ended_cells;
 mod exposed;
 pub mod gate;
 mod global_exchange;

@@ -278,7 +278,7 @@ impl<R: Role> Owner<R> {
         if self.is_full() {
             return self.writer.deadline(now.mono);
         }
-        if self.lifecycle_events.is_busy() {
+        if self.lifecycle_events.is_busy() || self.cx.has_ended_cell() {
             return Some(now.mono);
         }
         let world = self.cx.schedule.next().map(|due| in_mono(now, due));
@@ -487,24 +487,10 @@ impl<R: Role> Owner<R> {
 
     /// Executes due items. Each is an input of its own, so that the log can hold any number of them.
     fn pass_time(&mut self) {
-        for _ in 0..TURNS {
-            if self.is_full() || !self.deliver_lifecycle_event() {
-                break;
-            }
-            self.run_input();
-        }
-        for _ in 0..TURNS {
-            if self.is_full() || !self.fail_next_link() {
-                break;
-            }
-            self.run_input();
-        }
-        for _ in 0..TURNS {
-            if self.is_full() || !self.run_next_due() {
-                break;
-            }
-            self.run_input();
-        }
+        self.run_each(Self::deliver_lifecycle_event);
+        self.run_each(Self::fail_next_link);
+        self.run_each(|owner| owner.cx.return_ended_cell());
+        self.run_each(Self::run_next_due);
         if !self.is_full() && self.global_exchange.is_due(&self.cx) {
             self.global_exchange.tick(&mut self.cx);
             self.run_input();
@@ -515,6 +501,16 @@ impl<R: Role> Owner<R> {
                 break;
             }
             self.role.tick(&mut self.cx);
+            self.run_input();
+        }
+    }
+
+    /// Executes items while there are any, each as an input of its own.
+    fn run_each(&mut self, next: impl Fn(&mut Self) -> bool) {
+        for _ in 0..TURNS {
+            if self.is_full() || !next(self) {
+                break;
+            }
             self.run_input();
         }
     }

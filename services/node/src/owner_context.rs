@@ -64,6 +64,8 @@ pub struct OwnerContext {
     pub(crate) routes: Routes,
     pub(crate) schedule: Schedule,
     pub(crate) call_links: CallLinks,
+    /// Cell parts that have ended, all of whose calls are confirmed.
+    pub(crate) ended_cells: BTreeSet<EntityId>,
     pub(crate) local: VecDeque<Local>,
     /// Requests of behaviour to the role, each with the entity that made it.
     pub(crate) requests: VecDeque<(EntityId, Request)>,
@@ -111,6 +113,7 @@ impl OwnerContext {
             routes: Routes::default(),
             schedule: Schedule::default(),
             call_links: CallLinks::default(),
+            ended_cells: BTreeSet::new(),
             local: VecDeque::new(),
             requests: VecDeque::new(),
             bases: BTreeSet::new(),
@@ -132,6 +135,12 @@ impl OwnerContext {
         cx.call_links.adopt(owner, &cx.journal.state().links);
         for (entity, links) in &cx.journal.state().estates {
             cx.call_links.adopt(cx.journal.address(*entity), links);
+        }
+        let ending: Vec<EntityId> = cx.state().ending.keys().copied().collect();
+        for entity in ending {
+            let links = &cx.journal.state().ending[&entity].links;
+            cx.call_links.adopt(Address::Cell(entity), links);
+            cx.note_ended_cell(entity);
         }
         cx
     }
@@ -283,6 +292,7 @@ impl OwnerContext {
             self.routes.forget(entity);
         }
         let counted = entity.zip(Member::changed_by(&body));
+        let ended = Self::ended_cell_of(subject, &body);
         let bytes = self.journal.record(subject, shown, body);
         if let Some((entity, member)) = counted
             && let Some(image) = self.image(entity)
@@ -292,6 +302,9 @@ impl OwnerContext {
         }
         if let (Some(entity), true) = (entity, placed) {
             self.follow(entity);
+        }
+        if let Some(entity) = ended {
+            self.note_ended_cell(entity);
         }
         if let (Some(entity), true) = (entity, begins) {
             self.shown_since.insert(entity, self.journal.label());

@@ -44,6 +44,12 @@ pub enum OwnerError {
         /// The event.
         what: &'static str,
     },
+    /// The last properties of a cell part exceed what one input may record, so its base part does not get them.
+    #[error(
+        "the last properties of the cell part of entity {entity}, {bytes} B, are too large to return to its base part: \
+         its next cell part begins without them"
+    )]
+    CellTooLarge { entity: EntityId, bytes: usize },
     /// One input caused more work than any may: behaviour calls itself in a circle, or records without end.
     #[error(
         "{calls} calls, {requests} requests and {notices} notices of global data of one input were dropped, with \

@@ -45,6 +45,10 @@ pub struct CallsBounds {
     pub caller_dies: bool,
     /// Whether the receiver may be destroyed.
     pub receiver_dies: bool,
+    /// Further parts that the caller may have after it was destroyed, each on the other owner.
+    pub further_callers: u8,
+    /// Further parts that the receiver may have. Calls to it wait for the last one.
+    pub further_receivers: u8,
     /// Faults; crashes and drops count here.
     pub faults: Faults,
 }
@@ -68,6 +72,8 @@ pub struct CallsState {
     bus: Bus,
     /// By entity: remaining hand-overs.
     moves: [u8; 2],
+    /// By entity: remaining further parts.
+    further: [u8; 2],
     left: Faults,
 }
 
@@ -100,6 +106,8 @@ pub enum CallsStep {
     Depart(u8, u8),
     /// An entity is destroyed.
     Destroy(u8, u8),
+    /// The state of a destroyed entity returns to its home, and its next part begins on the other owner.
+    Return(u8, u8),
     /// The receiver's home reports that it is gone.
     AnswerGone,
     /// Without C6: an owner that does not have the receiver reports it as gone.
@@ -119,6 +127,7 @@ impl Model for CallsModel {
             memory: owners,
             bus: Bus::default(),
             moves: [self.bounds.moves_of_caller, self.bounds.moves_of_receiver],
+            further: [self.bounds.further_callers, self.bounds.further_receivers],
             left: self.bounds.faults,
         }
     }
@@ -136,7 +145,9 @@ impl Model for CallsModel {
         if state.left.drops > 0 {
             steps.extend(state.bus.messages().map(CallsStep::Lose));
         }
-        if state.receiver_is_destroyed() && !state.bus.has(Message::Gone) {
+        let is_last = state.further[usize::from(F)] == 0
+            && CallsState::entity(&state.memory, F).is_some_and(|receiver| receiver.is_dead);
+        if is_last && state.receiver_is_destroyed() && !state.bus.has(Message::Gone) {
             steps.push(CallsStep::AnswerGone);
         }
         let absent = state.memory.iter().any(|owner| owner.here[usize::from(F)].is_none());
@@ -206,6 +217,12 @@ impl CallsModel {
             let index = usize::from(entity);
             if memory.here[index].is_some_and(|found| !found.is_dead) && state.moves[index] > 0 {
                 steps.push(CallsStep::Offload(owner, entity));
+            }
+            let settled = memory.here[index].is_some_and(|found| found.is_dead && found.unconfirmed().is_none());
+            let has_ended = memory.here[index].is_some_and(|found| found.is_dead);
+            let may_return = settled || (has_ended && !self.rules.has(Rule::C17Confirmed));
+            if may_return && state.further[index] > 0 {
+                steps.push(CallsStep::Return(owner, entity));
             }
             if source.leaving[index].is_some_and(|leaving| leaving.number > memory.arrived[index]) {
                 steps.push(CallsStep::Onload(owner, entity));
@@ -315,6 +332,7 @@ impl CallsModel {
             CallsStep::Onload(owner, entity) => self.onload(state, owner, entity),
             CallsStep::Depart(owner, entity) => state.memory[usize::from(owner)].leaving[usize::from(entity)] = None,
             CallsStep::Destroy(owner, entity) => self.destroy(state, owner, entity),
+            CallsStep::Return(owner, entity) => self.return_ended(state, owner, entity),
             CallsStep::AnswerGone | CallsStep::AnswerGoneToo => state.bus.add(Message::Gone),
         }
     }
@@ -468,6 +486,23 @@ impl CallsModel {
                 found.confirmed = found.said.len();
             }
         }
+    }
+
+    /// C17: by numbered calls, the state goes to the entity's home and from there to the next part. Its former calls are
+    /// not part of it.
+    fn return_ended(&self, state: &mut CallsState, owner: u8, entity: u8) {
+        let index = usize::from(entity);
+        state.further[index] -= 1;
+        let memory = &mut state.memory[usize::from(owner)];
+        let Some(mut next) = memory.here[index].take() else {
+            return;
+        };
+        next.is_dead = false;
+        next.confirmed = next.said.len();
+        if !self.rules.has(Rule::C17Continued) {
+            (next.said, next.confirmed, next.taken) = (Said::default(), 0, 0);
+        }
+        memory.leave(entity, next);
     }
 }
 

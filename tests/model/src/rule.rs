@@ -92,6 +92,10 @@ pub enum Rule {
     C7Awaiting,
     /// C9: the calls of a destroyed entity stay until they are confirmed.
     C9CallsOutlive,
+    /// C17: the next part of an entity continues the numbers of the former one.
+    C17Continued,
+    /// C17: the next part begins once all calls of the former one are confirmed.
+    C17Confirmed,
     /// C13: the calls of a log that was cut get numbers of a new generation.
     C13Renumbered,
     /// H1: a hand-over is logged before the image leaves.
@@ -233,7 +237,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 113] = [
+const STATED: [(Rule, &str, &str); 115] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -369,6 +373,16 @@ const STATED: [(Rule, &str, &str); 113] = [
         Rule::C9CallsOutlive,
         "C9",
         "the calls of a destroyed entity stay until they are confirmed",
+    ),
+    (
+        Rule::C17Continued,
+        "C17",
+        "the next part of an entity continues the numbers of the former one",
+    ),
+    (
+        Rule::C17Confirmed,
+        "C17",
+        "the next part begins once all calls of the former one are confirmed",
     ),
     (
         Rule::C13Renumbered,

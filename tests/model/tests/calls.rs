@@ -13,6 +13,8 @@ const PLAIN: CallsBounds = CallsBounds {
     answers: false,
     caller_dies: false,
     receiver_dies: false,
+    further_callers: 0,
+    further_receivers: 0,
     faults: Faults {
         crashes: 1,
         drops: 1,
@@ -99,4 +101,37 @@ fn the_receiver_is_destroyed_on_its_way() {
         ..PLAIN
     };
     assert_holds("the_receiver_is_destroyed_on_its_way", bounds);
+}
+
+#[test]
+fn the_caller_has_several_parts() {
+    let bounds = CallsBounds {
+        calls: 3,
+        caller_dies: true,
+        further_callers: 2,
+        ..PLAIN
+    };
+    assert_holds("the_caller_has_several_parts", bounds);
+}
+
+#[test]
+fn the_receiver_has_several_parts() {
+    let bounds = CallsBounds {
+        receiver_dies: true,
+        further_receivers: 2,
+        ..PLAIN
+    };
+    assert_holds("the_receiver_has_several_parts", bounds);
+}
+
+#[test]
+fn the_answering_receiver_has_several_parts() {
+    let bounds = CallsBounds {
+        calls: 1,
+        answers: true,
+        receiver_dies: true,
+        further_receivers: 1,
+        ..PLAIN
+    };
+    assert_holds("the_answering_receiver_has_several_parts", bounds);
 }

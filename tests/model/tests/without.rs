@@ -66,6 +66,8 @@ fails_without! {
     c6_gone_from_home: C6GoneFromHome,
     c7_awaiting: C7Awaiting,
     c9_calls_outlive: C9CallsOutlive,
+    c17_continued: C17Continued,
+    c17_confirmed: C17Confirmed,
     c13_renumbered: C13Renumbered,
     h1_logged: H1Logged,
     h1_one_input: H1OneInput,

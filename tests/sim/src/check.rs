@@ -5,6 +5,7 @@ pub mod bootstrap;
 pub mod calls;
 pub mod creations;
 pub mod ends;
+pub mod further_cells;
 pub mod ghosts;
 pub mod globals;
 pub mod leaps;
@@ -26,7 +27,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All checkers, by name.
-pub const ALL: [(&str, Check); 19] = [
+pub const ALL: [(&str, Check); 20] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -38,6 +39,7 @@ pub const ALL: [(&str, Check); 19] = [
     ("replay equals live", replay::check),
     ("every teleport succeeds or is reported as failed", leaps::check),
     ("ended entities leave no state", ends::check),
+    ("further cell parts continue the former ones", further_cells::check),
     ("superseded processes change nothing", succession::check),
     ("the realm begins once", bootstrap::check),
     ("stored entities have at most one activation", lives::check),

@@ -21,7 +21,7 @@ use annals_node::{
 };
 pub use beasts::BEAST;
 pub use eggs::EGG;
-pub use pets::{NAMES, PET};
+pub use pets::{FAULTS, NAMES, PET};
 
 /// The main space.
 pub const SPACE: SpaceId = SpaceId(1);
@@ -330,6 +330,9 @@ impl Behaviour for Game {
         if couriers::is_courier(context) {
             return couriers::carry(context, args);
         }
+        if pets::is_pet(context) {
+            return pets::call(context, args);
+        }
         let id = Self::number(args);
         let entity_type = context.entity_type();
         let place = usize::from(method.0);
@@ -370,6 +373,12 @@ impl Behaviour for Game {
             properties: Vec::new(),
         });
         asked.unwrap_or_else(|denied| panic!("{denied}"));
+    }
+
+    fn cell_lost(&self, context: &mut Context<'_>) {
+        if pets::is_pet(context) {
+            pets::create_cell(context);
+        }
     }
 
     fn client_lost(&self, context: &mut Context<'_>) {

@@ -66,6 +66,8 @@ pub struct Report {
     pub registered: usize,
     /// Calls that fragments of a service executed.
     pub carried: usize,
+    /// Cell parts that continued a former one, and how many of them began on another owner.
+    pub further: (usize, usize),
     /// Calls of client methods for one client alone.
     pub directed: usize,
     /// Cell parts whose destruction another part requested.
@@ -206,6 +208,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         created: check::creations::count(archive),
         registered: check::globals::count(archive),
         carried: check::calls::count_of_fragments(archive),
+        further: check::further_cells::count(archive),
         directed: check::shown::count_directed(archive),
         ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),

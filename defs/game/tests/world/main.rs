@@ -5,6 +5,7 @@
 #[allow(dead_code, unreachable_pub, reason = "it is made for crates, and a test uses a part of it")]
 mod defs;
 mod puppet;
+mod rounds;
 mod sample;
 mod typed;
 mod visits;

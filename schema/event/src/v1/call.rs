@@ -1,5 +1,7 @@
 //! Calls from one address to another: the same bytes in the log (inside `Called`) and on the bus.
 
+use std::collections::BTreeMap;
+
 use annals_def::Value;
 use annals_ids::{
     Address, CallNumber, Direction, EntityId, Mailbox, MemberId, OwnerId, Position, SessionId, SpaceId, TypeId,
@@ -7,8 +9,9 @@ use annals_ids::{
 use thiserror::Error;
 
 use super::{
+    former_cell::FormerCell,
     global_data::{GlobalEntry, take_key},
-    image::Image,
+    image::{Image, put_held, take_held},
     ledger::LedgerUpdate,
     value::{put_mailbox, put_values, take_mailbox, take_values},
 };
@@ -53,6 +56,8 @@ pub struct CellCreation {
     pub properties: Vec<(MemberId, Value)>,
     /// The client that is to get a witness.
     pub client: Option<ClientLink>,
+    /// If the entity had a cell part before: what this one continues. Only with a base part.
+    pub former: Option<Box<FormerCell>>,
 }
 
 /// A base part that an entity elsewhere wants, and how to answer it.
@@ -210,6 +215,16 @@ pub enum Call {
     },
     /// To the owner that keeps the registry: this entity is not registered under the key any more.
     Deregister { entity: EntityId, key: String },
+    /// From the owner of a cell part that has ended to its home, once all calls of that part are confirmed. Ignored if the
+    /// base part no longer exists.
+    CellEnded {
+        entity: EntityId,
+        type_id: TypeId,
+        /// What the next cell part continues.
+        former: Box<FormerCell>,
+        /// The last values of all its properties.
+        properties: BTreeMap<MemberId, Value>,
+    },
 }
 
 impl Call {
@@ -278,11 +293,12 @@ impl Call {
             | Call::InvokeFor { .. }
             | Call::Register { .. }
             | Call::Registered { .. }
-            | Call::Deregister { .. } => self.write_request(out),
+            | Call::Deregister { .. }
+            | Call::CellEnded { .. } => self.write_request(out),
         }
     }
 
-    /// Appends a call that behaviour has another owner or part do something by.
+    /// Appends a call that makes another owner or part do something, or its answer.
     fn write_request(&self, out: &mut Vec<u8>) {
         match self {
             Call::CreateBase(wanted) => {
@@ -318,7 +334,19 @@ impl Call {
                 put_number(out, entity.0);
                 put_bytes(out, key.as_bytes());
             }
-            _ => unreachable!("invariant: the call is a request, or its answer"),
+            Call::CellEnded {
+                entity,
+                type_id,
+                former,
+                properties,
+            } => {
+                out.push(22);
+                put_number(out, entity.0);
+                put_number(out, u64::from(type_id.0));
+                former.write(out);
+                put_held(out, properties);
+            }
+            _ => unreachable!("invariant: the call is from owner to owner"),
         }
     }
 
@@ -375,6 +403,12 @@ impl Call {
                 args: take_values(reader)?,
             },
             kind @ 19..=21 => Self::read_registration(kind, reader)?,
+            22 => Call::CellEnded {
+                entity: EntityId(reader.number("entity")?),
+                type_id: TypeId(reader.narrow("type")?),
+                former: Box::new(FormerCell::read(reader)?),
+                properties: take_held(reader)?,
+            },
             _ => return Err(wrong),
         })
     }
@@ -439,21 +473,35 @@ impl CellCreation {
         put_number(out, self.entity.0);
         put_number(out, u64::from(self.type_id.0));
         put_number(out, u64::from(self.home.0));
-        out.push(u8::from(self.based));
+        // 0: without a base part. 1: the first cell part. 2: a further one.
+        out.push(if self.former.is_some() { 2 } else { u8::from(self.based) });
         put_place(out, &self.place);
         put_properties(out, &self.properties);
         put_option(out, self.client.as_ref(), put_client);
+        if let Some(former) = &self.former {
+            former.write(out);
+        }
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (entity, type_id) = (EntityId(reader.number("entity")?), TypeId(reader.narrow("type")?));
+        let home = OwnerId(reader.narrow("owner")?);
+        let wrong = reader.malformed("creation of a cell part");
+        let (based, is_further) = match reader.byte("creation of a cell part")? {
+            0 => (false, false),
+            1 => (true, false),
+            2 => (true, true),
+            _ => return Err(wrong),
+        };
         Ok(CellCreation {
-            entity: EntityId(reader.number("entity")?),
-            type_id: TypeId(reader.narrow("type")?),
-            home: OwnerId(reader.narrow("owner")?),
-            based: take_bool(reader)?,
+            entity,
+            type_id,
+            home,
+            based,
             place: take_place(reader)?,
             properties: take_properties(reader)?,
             client: take_option(reader, take_client)?,
+            former: is_further.then(|| FormerCell::read(reader)).transpose()?.map(Box::new),
         })
     }
 }

@@ -7,6 +7,8 @@
 //! `cause` is 0, or one more than the index of the consumed call in the batch's header; `history` is 0 for events that
 //! only the subject may see. Bodies are written field by field in the order of their declaration.
 
+use std::collections::BTreeMap;
+
 use annals_def::{Located, Value};
 use annals_ids::{
     Address, CallNumber, ControllerId, DatabaseId, EntityId, HistoryNumber, MemberId, NoticeNumber, OwnerId, Part,
@@ -22,8 +24,9 @@ use super::{
     },
     change::{put_change, take_change},
     controller::{ControllerEvent, take_controller_id},
+    former_cell::FormerCell,
     global_data::{GlobalEntry, GlobalScope},
-    image::{Image, take_generation},
+    image::{Image, put_held, take_generation, take_held},
     ledger::{Entry, LedgerUpdate, Order},
     movement_control::MovementControl,
     sight::SightChange,
@@ -116,6 +119,16 @@ pub enum Body {
     CellCreated(Box<CellCreation>),
     /// The part is destroyed. Its unconfirmed calls stay with the owner.
     Destroyed,
+    /// The cell part, which has a base part, ends: `Destroyed` follows. Its state stays with the owner until its calls are
+    /// confirmed, and then returns to the base part with [`Call::CellEnded`].
+    CellEnding,
+    /// The state of a cell part that has ended has returned to its base part.
+    CellReturned {
+        /// What the next cell part continues.
+        former: Box<FormerCell>,
+        /// The last values of all its properties.
+        properties: BTreeMap<MemberId, Value>,
+    },
     /// A property was changed: the whole value, a part of it, or a slice of an array in it.
     Changed {
         /// Index among the type's properties.
@@ -359,6 +372,26 @@ pub(crate) fn take_events<C: FromIterator<Event>>(reader: &mut Reader<'_>) -> Re
     (0..count).map(|_| Event::read(reader.bytes("event")?)).collect()
 }
 
+impl BaseCreation {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, u64::from(self.type_id.0));
+        put_number(out, self.database.0);
+        put_number(out, self.checkout);
+        put_properties(out, &self.properties);
+        put_properties(out, &self.cell_properties);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            type_id: TypeId(reader.narrow("type")?),
+            database: DatabaseId(reader.number("database id")?),
+            checkout: reader.number("check-out")?,
+            properties: take_properties(reader)?,
+            cell_properties: take_properties(reader)?,
+        })
+    }
+}
+
 impl Body {
     /// The name of the event, as tools print it.
     #[must_use]
@@ -367,6 +400,8 @@ impl Body {
             Body::BaseCreated(_) => "base created",
             Body::CellCreated(_) => "cell created",
             Body::Destroyed => "destroyed",
+            Body::CellEnding => "cell ending",
+            Body::CellReturned { .. } => "cell returned",
             Body::Changed { .. } => "changed",
             Body::Invoked { .. } => "invoked",
             Body::Moved(_) => "moved",
@@ -439,20 +474,20 @@ impl Body {
             Body::CallsRenumbered { .. } => 33,
             Body::CallsSkipped { .. } => 34,
             Body::GlobalData { .. } => 35,
+            Body::CellEnding => 36,
+            Body::CellReturned { .. } => 37,
         }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Body::BaseCreated(creation) => {
-                put_number(out, u64::from(creation.type_id.0));
-                put_number(out, creation.database.0);
-                put_number(out, creation.checkout);
-                put_properties(out, &creation.properties);
-                put_properties(out, &creation.cell_properties);
-            }
+            Body::BaseCreated(creation) => creation.write(out),
             Body::CellCreated(creation) => creation.write(out),
-            Body::Destroyed => {}
+            Body::Destroyed | Body::CellEnding => {}
+            Body::CellReturned { former, properties } => {
+                former.write(out);
+                put_held(out, properties);
+            }
             Body::Stored { database } => put_number(out, database.0),
             Body::Bootstrapped { entity } => put_number(out, entity.0),
             Body::CallsRenumbered { generation } => put_number(out, *generation),
@@ -548,13 +583,7 @@ impl Body {
     fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Body, Malformed> {
         let wrong = reader.malformed("event kind");
         Ok(match kind {
-            1 => Body::BaseCreated(Box::new(BaseCreation {
-                type_id: TypeId(reader.narrow("type")?),
-                database: DatabaseId(reader.number("database id")?),
-                checkout: reader.number("check-out")?,
-                properties: take_properties(reader)?,
-                cell_properties: take_properties(reader)?,
-            })),
+            1 => Body::BaseCreated(Box::new(BaseCreation::read(reader)?)),
             2 => Body::CellCreated(Box::new(CellCreation::read(reader)?)),
             3 => Body::Destroyed,
             4 => Body::Changed {
@@ -608,6 +637,11 @@ impl Body {
             32 => Body::Adopted(Box::new(Adoption::read(reader)?)),
             33 => Body::CallsRenumbered {
                 generation: take_generation(reader)?,
+            },
+            36 => Body::CellEnding,
+            37 => Body::CellReturned {
+                former: Box::new(FormerCell::read(reader)?),
+                properties: take_held(reader)?,
             },
             _ => return Err(wrong),
         })

@@ -20,6 +20,7 @@ use super::{
         Awaiting, Event, Timer, put_awaiting, put_events, put_timer, take_awaiting, take_events, take_timer,
         take_timer_id,
     },
+    former_cell::{put_ends, take_ends},
     movement_control::MovementControl,
     sight::Sight,
 };
@@ -60,10 +61,15 @@ pub struct BaseImage {
     pub database: DatabaseId,
     /// The check-out of that stored entity that this activation holds; 0 if none.
     pub checkout: u64,
-    /// The stored properties of the cell part; empty once a cell part was created in this activation.
+    /// The properties with which the next cell part begins: the stored ones, or the last ones of a cell part that has
+    /// ended. Empty while there is a cell part.
     pub cell_properties: BTreeMap<MemberId, Value>,
     /// The owner of the cell part.
     pub cell: Option<OwnerId>,
+    /// The newest history number of the last cell part whose state has returned (rule C17), if any has.
+    pub cell_history: Option<HistoryNumber>,
+    /// The links of that cell part, for the next one; `None` once that is requested.
+    pub cell_links: Option<Links>,
     /// SHA-256 of the token with which its client may resume its session.
     pub token: Option<[u8; 32]>,
     /// Its view of the ledger.
@@ -210,7 +216,7 @@ impl Image {
         let renumbered = if self.links.generation > 0 { RENUMBERED } else { 0 };
         match &self.part {
             PartImage::Base(base) => {
-                out.push(renumbered);
+                out.push(base.kind() | renumbered);
                 put_number(out, base.database.0);
                 put_number(out, base.checkout);
                 put_held(out, &base.cell_properties);
@@ -219,6 +225,10 @@ impl Image {
                 });
                 put_option(out, base.token.as_ref(), |out, digest| out.extend(digest));
                 base.ledger.write(out);
+                if let Some(history) = base.cell_history {
+                    put_number(out, history.0);
+                    put_option(out, base.cell_links.as_ref(), put_ends);
+                }
             }
             PartImage::Cell(cell) => {
                 out.push(cell.kind() | renumbered);
@@ -287,14 +297,7 @@ impl PartImage {
     fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let wrong = reader.malformed("part");
         Ok(match kind {
-            0 => PartImage::Base(BaseImage {
-                database: DatabaseId(reader.number("database id")?),
-                checkout: reader.number("check-out")?,
-                cell_properties: take_held(reader)?,
-                cell: take_option(reader, |reader| Ok(OwnerId(reader.narrow("owner")?)))?,
-                token: take_option(reader, |reader| reader.array("token digest"))?,
-                ledger: LedgerView::read(reader)?,
-            }),
+            0 | HAD_CELL => PartImage::Base(BaseImage::read(kind, reader)?),
             kind if kind & !(CONTROLLED | HAS_MOVEMENT_CONTROL | SIGHTED | LATER) == CELL => {
                 PartImage::Cell(CellImage::read(kind, reader)?)
             }
@@ -312,6 +315,31 @@ const SIGHTED: u8 = 8;
 const LATER: u8 = 16;
 /// For both parts.
 const RENUMBERED: u8 = 32;
+/// For base parts.
+const HAD_CELL: u8 = 64;
+
+impl BaseImage {
+    fn kind(&self) -> u8 {
+        if self.cell_history.is_some() { HAD_CELL } else { 0 }
+    }
+
+    fn read(kind: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut base = Self {
+            database: DatabaseId(reader.number("database id")?),
+            checkout: reader.number("check-out")?,
+            cell_properties: take_held(reader)?,
+            cell: take_option(reader, |reader| Ok(OwnerId(reader.narrow("owner")?)))?,
+            token: take_option(reader, |reader| reader.array("token digest"))?,
+            ledger: LedgerView::read(reader)?,
+            ..Self::default()
+        };
+        if kind & HAD_CELL != 0 {
+            base.cell_history = Some(HistoryNumber(reader.ordinal("history number")?));
+            base.cell_links = take_option(reader, take_ends)?;
+        }
+        Ok(base)
+    }
+}
 
 impl CellImage {
     fn kind(&self) -> u8 {
@@ -428,12 +456,12 @@ impl Sent {
     }
 }
 
-fn put_held(out: &mut Vec<u8>, held: &BTreeMap<MemberId, Value>) {
+pub(crate) fn put_held(out: &mut Vec<u8>, held: &BTreeMap<MemberId, Value>) {
     let properties: Vec<_> = held.iter().map(|(member, value)| (*member, value.clone())).collect();
     put_properties(out, &properties);
 }
 
-fn take_held(reader: &mut Reader<'_>) -> Result<BTreeMap<MemberId, Value>, Malformed> {
+pub(crate) fn take_held(reader: &mut Reader<'_>) -> Result<BTreeMap<MemberId, Value>, Malformed> {
     let wrong = reader.malformed("properties");
     let properties = take_properties(reader)?;
     if properties.is_sorted_by(|(one, _), (next, _)| one < next) {

@@ -169,6 +169,7 @@ impl World {
                 .map(|property| (property.index, property.default.clone()))
                 .collect(),
             client: None,
+            former: None,
         }))
     }
 

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::{Call, ClientLink, Link};
-use annals_ids::{Address, CallNumber, EntityId, Epoch, OwnerId, SpaceId};
+use annals_def::Value;
+use annals_event::{Call, ClientLink, FormerCell, Link, Links, Sent};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, HistoryNumber, MemberId, OwnerId, SpaceId};
 use annals_wire::bus::{CallMessage, Envelope, Message, ViewMessage};
 
-use crate::host::{BASE, Host};
+use crate::{
+    game::AVATAR,
+    host::{BASE, Host},
+};
 
 #[derive(Default)]
 pub(crate) struct Cell {
@@ -15,6 +19,14 @@ pub(crate) struct Cell {
     /// Reports of its parts to their homes that are not acknowledged.
     unconfirmed: BTreeMap<(EntityId, CallNumber), Option<OwnerId>>,
     last: BTreeMap<EntityId, CallNumber>,
+    /// Calls to the base owner that are not acknowledged.
+    returned: BTreeMap<CallNumber, Call>,
+    last_returned: CallNumber,
+    /// The former cell parts that creations named, in order, and the properties that they were given.
+    pub(crate) continued: Vec<Option<FormerCell>>,
+    pub(crate) properties: BTreeMap<EntityId, BTreeMap<MemberId, Value>>,
+    /// Whether the state of a part that has ended returns to its base part.
+    pub(crate) withholds: bool,
     pub(crate) parts: BTreeMap<EntityId, Option<ClientLink>>,
     /// Clients' calls that were taken, in order.
     pub(crate) exposed: Vec<(Link, CallNumber, Vec<u8>)>,
@@ -55,10 +67,17 @@ impl Cell {
         match message {
             Message::Call(call) => self.take(call),
             Message::Took { link, upto } => {
-                let (entity, _) = link.from.entity().unwrap();
+                let Some((entity, _)) = link.from.entity() else {
+                    self.returned.retain(|number, _| *number > upto);
+                    return Vec::new();
+                };
+                let before = self.unconfirmed.len();
                 self.unconfirmed
                     .retain(|(of, number), _| *of != entity || *number > upto);
-                Vec::new()
+                let is_settled = before > 0 && self.unconfirmed.keys().all(|(of, _)| *of != entity);
+                let has_ended = is_settled && !self.parts.contains_key(&entity);
+                let returns = has_ended && !self.withholds;
+                returns.then(|| self.say_returned(entity)).into_iter().collect()
             }
             Message::Gap { .. } => self.repeat(),
             Message::View(view) => {
@@ -76,12 +95,58 @@ impl Cell {
     /// Resends the reports that are not acknowledged.
     pub(crate) fn repeat(&self) -> Vec<Envelope> {
         let said = self.unconfirmed.iter();
-        said.map(|((entity, number), at)| self.placed(*entity, *number, *at))
+        let said = said.map(|((entity, number), at)| self.placed(*entity, *number, *at));
+        let returned = self.returned.iter();
+        said.chain(returned.map(|(number, call)| self.own(*number, call.clone())))
             .collect()
     }
 
+    /// The state of a part that has ended returns to its base part.
+    pub(crate) fn say_returned(&mut self, entity: EntityId) -> Envelope {
+        let (base, cell) = (Address::Base(entity), Address::Cell(entity));
+        let link = Link { from: base, to: cell };
+        let mut links = Links::default();
+        links.sent.insert(
+            base,
+            Sent {
+                home: BASE,
+                last: self.last.get(&entity).copied().unwrap_or_default(),
+                unconfirmed: BTreeMap::new(),
+            },
+        );
+        links.taken.extend(self.taken.get(&link).map(|taken| (base, *taken)));
+        let former = FormerCell {
+            history: HistoryNumber(40),
+            links,
+        };
+        let call = Call::CellEnded {
+            entity,
+            type_id: AVATAR,
+            former: Box::new(former),
+            properties: self.properties.get(&entity).cloned().unwrap_or_default(),
+        };
+        self.last_returned = self.last_returned.next();
+        self.returned.insert(self.last_returned, call.clone());
+        self.own(self.last_returned, call)
+    }
+
+    fn own(&self, number: CallNumber, call: Call) -> Envelope {
+        self.envelope(Message::Call(CallMessage {
+            link: Link {
+                from: Address::Owner(self.owner),
+                to: Address::Owner(BASE),
+            },
+            from_home: self.owner,
+            to_home: BASE,
+            number,
+            is_oldest: false,
+            trace: [0; 16],
+            call,
+        }))
+    }
+
     pub(crate) fn is_settled(&self) -> bool {
-        self.unconfirmed.is_empty()
+        self.unconfirmed.is_empty() && self.returned.is_empty()
     }
 
     /// The part has moved to another owner, which reports it.
@@ -132,6 +197,9 @@ impl Cell {
             (Call::CreateCell(creation), _) => {
                 self.made += 1;
                 self.parts.insert(creation.entity, creation.client);
+                self.properties
+                    .insert(creation.entity, creation.properties.into_iter().collect());
+                self.continued.push(creation.former.map(|former| *former));
                 vec![self.say_placed(creation.entity, Some(self.owner))]
             }
             (Call::OpenSpace(space), _) => {

@@ -217,6 +217,7 @@ impl Behaviour for Game {
         let letter = match why {
             Denied::ClientKept { .. } => 'K',
             Denied::HasCell { .. } => 'C',
+            Denied::CellEnding { .. } => 'E',
             Denied::NoSpace(_) => 'N',
             other => panic!("{other}"),
         };

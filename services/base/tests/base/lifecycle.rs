@@ -32,7 +32,7 @@ pub(crate) fn trail(host: &Host, entity: EntityId) -> String {
 }
 
 /// A player whose account has become an avatar with a cell part.
-fn avatar(host: &mut Host, cell: &mut Cell) -> (Player, EntityId) {
+pub(crate) fn avatar(host: &mut Host, cell: &mut Cell) -> (Player, EntityId) {
     let mut player = log_in(host, 5, 1);
     player.call(host, Part::Base, "become", &[Value::UInt(2)]);
     host.settle();
@@ -230,7 +230,7 @@ fn a_cell_part_waits_for_the_map() {
 }
 
 #[test]
-fn a_shed_part_is_not_recreated() {
+fn a_shed_part_is_asked_once_to_end() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
     let (mut player, avatar) = avatar(&mut host, &mut cell);
     player.call(&mut host, Part::Base, "shed", &[]);
@@ -252,10 +252,11 @@ fn a_shed_part_is_not_recreated() {
     player.call(&mut host, Part::Base, "grow", &[]);
     host.settle();
     cell.work(&mut host);
-    assert_eq!((trail(&host, avatar).as_str(), cell.made), ("bAgll", 1));
+    assert_eq!((trail(&host, avatar).as_str(), cell.made), ("bAglg", 2));
     player.call(&mut host, Part::Base, "leave", &[]);
     host.settle();
-    assert_eq!(trail(&host, avatar), "bAglld");
+    cell.work(&mut host);
+    assert_eq!(trail(&host, avatar), "bAglgld");
 }
 
 #[test]

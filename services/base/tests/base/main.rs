@@ -11,6 +11,7 @@ mod cell;
 mod costs;
 mod elsewhere;
 mod faults;
+mod further_cells;
 mod game;
 mod globals;
 mod host;

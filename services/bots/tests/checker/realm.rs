@@ -104,6 +104,7 @@ impl Realm {
             place: Place::default(),
             properties: self.defaults(),
             client: None,
+            former: None,
         }))
     }
 

@@ -2,13 +2,13 @@
 
 use annals_cell::CellInput;
 use annals_def::Value;
-use annals_event::{Body, Call, Link, Place, Trace};
-use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, MemberId, OwnerId, TypeId};
-use annals_node::{Input, Output};
+use annals_event::{Body, Call, CellCreation, Link, Place, Trace};
+use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, TypeId};
+use annals_node::{Input, Output, Request};
 use annals_wire::bus::{CallMessage, Envelope, GhostImage, GhostMessage, Message};
 
 use crate::{
-    game::{ACCOUNT, AVATAR, CREATURE, DIE, NOTE, STATUE},
+    game::{ACCOUNT, ACT, AVATAR, CREATURE, DIE, ERRAND, Errand, NOTE, STATUE},
     home::HomeInput,
     world::{EAST, HOME, MIDDLE, WEST, World, creation, place},
 };
@@ -46,6 +46,72 @@ fn an_ended_cell_part_is_removed_and_its_home_is_notified() {
         "what it said last was confirmed: {:?}",
         state.estates
     );
+}
+
+/// The state of a cell part returns to its base part only once all its calls are taken: the next cell part continues
+/// their numbers (C17). Neither the end of its owner's process nor a second part of the same entity changes that.
+#[test]
+fn the_state_of_an_ended_cell_part_returns_once_its_calls_are_taken() {
+    let mut world = World::new(7);
+    let (caller, receiver) = (world.spawn(AVATAR, -10.0, None), world.spawn(AVATAR, 70.0, None));
+    world.run(500);
+    world.crash(EAST);
+    let to = Mailbox {
+        entity: receiver,
+        home: HOME,
+        type_id: AVATAR,
+        part: Part::Cell,
+    };
+    let errand: Errand = Box::new(move |context| {
+        context.set("strength", Value::Int(7)).unwrap();
+        for number in 1..=3 {
+            context.call(to, "note", vec![Value::Int(number)]).unwrap();
+        }
+        let entity = context.entity();
+        context.request(Request::Destroy { entity }).unwrap();
+    });
+    *world.game.errand.lock().unwrap() = Some(errand);
+    world.call(caller, ACT, vec![Value::UInt(ERRAND)]);
+    world.run(1_000);
+    let returned = |world: &World| world.home.owner.as_ref().unwrap().role().returned.clone();
+    assert_eq!((world.holders(caller), cell_of(&world, caller)), (Vec::new(), None));
+    assert_eq!(returned(&world), [], "calls of it are under way");
+    world.crash(WEST);
+    world.run(500);
+    world.start(WEST);
+    world.run(3_000);
+    assert_eq!(world.live(WEST).state().ending.len(), 1);
+
+    world.start(EAST);
+    world.run(15_000);
+    let noted = &world.real(receiver).properties[&MemberId(5)];
+    assert_eq!(*noted, Value::Sequence((1..=3).map(Value::Int).collect()));
+    let [(entity, former)] = &returned(&world)[..] else {
+        panic!("{:?}", returned(&world))
+    };
+    assert_eq!(*entity, caller);
+    assert_eq!(former.links.sent[&Address::Cell(receiver)].last, CallNumber(3));
+    assert!(former.history.0 > 0, "its change had a history number");
+    let west = world.live(WEST).state();
+    assert!(west.ending.is_empty() && west.estates.is_empty());
+
+    // The next one continues there.
+    let creation = CellCreation {
+        home: HOME,
+        former: Some(Box::new(former.clone())),
+        ..creation(caller, AVATAR, 40.0)
+    };
+    let owner = world.home.owner.as_ref().unwrap().state().entities[&caller].home;
+    assert_eq!(owner, HOME);
+    world.tell_home(HomeInput::CreateBaseless {
+        entity: caller,
+        creation: Box::new(creation),
+    });
+    world.run(500);
+    assert_eq!(world.holders(caller), [MIDDLE]);
+    let image = world.real(caller);
+    assert_eq!(image.links.next_call(Address::Cell(receiver)), CallNumber(4));
+    assert!(image.history >= former.history && image.history_since(HistoryNumber(0)).is_none());
 }
 
 #[test]

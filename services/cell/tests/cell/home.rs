@@ -1,7 +1,7 @@
 //! A minimal base for cells: the home of entities, and the proxy of their clients.
 
 use annals_def::Value;
-use annals_event::{Body, Call, CellCreation, ClientLink, Event, Place, Subject};
+use annals_event::{Body, Call, CellCreation, ClientLink, Event, FormerCell, Place, Subject};
 use annals_ids::{Address, EntityId, MemberId, OwnerId, OwnerKind, Part, SessionId, Tick, TypeId};
 use annals_node::{Caller, ClientCallStatus, ConnectionId, Output, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
@@ -61,6 +61,8 @@ pub(crate) struct Home {
     pub(crate) map: SpaceMap,
     /// Entities whose cell part was reported gone.
     pub(crate) lost: Vec<EntityId>,
+    /// Cell parts whose state returned.
+    pub(crate) returned: Vec<(EntityId, FormerCell)>,
 }
 
 impl Home {
@@ -83,6 +85,7 @@ impl Home {
             place,
             properties: Vec::new(),
             client,
+            former: None,
         };
         let to = self
             .map
@@ -234,8 +237,12 @@ impl Role for Home {
     }
 
     fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call) {
-        let (Call::Placed(at), Address::Cell(entity)) = (call, caller.link.from) else {
-            return;
+        let (at, entity) = match (call, caller.link.from) {
+            (Call::Placed(at), Address::Cell(entity)) => (at, entity),
+            (Call::CellEnded { entity, former, .. }, Address::Owner(_)) => {
+                return self.returned.push((entity, *former));
+            }
+            _ => return,
         };
         if at.is_none() {
             self.lost.push(entity);

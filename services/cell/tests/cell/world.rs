@@ -183,8 +183,9 @@ impl World {
     pub(crate) fn start_home(&mut self) {
         let (now, seed, map) = (self.at(), self.roll(u64::MAX), self.map.clone());
         if self.home.owner.is_none() {
-            let lost = Vec::new();
-            self.home.start(now, &self.context, |_, _| Home { map, lost }, seed);
+            let (lost, returned) = (Vec::new(), Vec::new());
+            self.home
+                .start(now, &self.context, |_, _| Home { map, lost, returned }, seed);
         }
     }
 
@@ -518,6 +519,7 @@ pub(crate) fn creation(entity: EntityId, type_id: TypeId, x: f32) -> CellCreatio
         place: place(x, 0.0),
         properties: Vec::new(),
         client: None,
+        former: None,
     }
 }
 

@@ -338,7 +338,12 @@ impl Folder {
                 let count = attempt.shards().await?;
                 if count > 1 && self.may_be_stored(type_id) {
                     let database = DatabaseId(0);
-                    crossing::part(&attempt.transaction, count, entity, Parting { database, life }).await?;
+                    let parting = Parting {
+                        database,
+                        life,
+                        last_cell: CallNumber(0),
+                    };
+                    crossing::part(&attempt.transaction, count, entity, parting).await?;
                 }
             }
             Effect::LeaveCell { entity, home } => self.leave_cell(attempt, entity, home).await?,
@@ -410,6 +415,9 @@ impl Folder {
         }
         self.load(home).await?;
         let base = self.log(home).state().and_then(|state| state.entities.get(&entity));
+        if base.is_some_and(|base| effects::is_former(entity, base, cell)) {
+            return Ok(());
+        }
         let database = base.and_then(Image::base).map(|base| base.database);
         if let Some(database) = database.filter(|database| database.0 != 0) {
             return self.write_entity(attempt, database, &[(schema, cell)]).await;
@@ -421,7 +429,8 @@ impl Folder {
         let Some(parting) = crossing::read_awaiting(&attempt.transaction, self.shard, entity).await? else {
             return Ok(());
         };
-        if !crossing::is_replaced(&attempt.transaction, parting).await? {
+        let is_last = [CallNumber(0), effects::report_of_end(entity, cell)].contains(&parting.last_cell);
+        if is_last && !crossing::is_replaced(&attempt.transaction, parting).await? {
             self.write_entity(attempt, parting.database, &[(schema, cell)]).await?;
         }
         self.end_wait_without_cell(attempt, entity, parting).await

@@ -255,7 +255,7 @@ impl Folder {
         &self,
         transaction: &Transaction,
         entity: EntityId,
-        Parting { database, life }: Parting,
+        Parting { database, life, .. }: Parting,
     ) -> Result<Vec<Alarm>, FoldError> {
         let mut alarms = Vec::new();
         if let Some(ended) = shards::read_ended(transaction, entity).await? {

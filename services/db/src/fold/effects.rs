@@ -2,7 +2,9 @@
 
 use annals_def::{MigrationError, Schema};
 use annals_event::{Body, Event, Image, OwnerState, Subject, ledger::Order};
-use annals_ids::{DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, SessionId, TransferId, TypeId};
+use annals_ids::{
+    Address, CallNumber, DatabaseId, EntityId, Hash, NoticeNumber, OwnerId, SessionId, TransferId, TypeId,
+};
 use annals_store::{
     StoreError, Transaction,
     layout::{
@@ -112,6 +114,7 @@ impl Effect {
                 parting: Parting {
                     database: base.database,
                     life: life(base.checkout),
+                    last_cell: last_cell(entity, image),
                 },
                 without_cell: base.cell.is_none(),
             }),
@@ -145,6 +148,33 @@ impl Effect {
             | Self::EndCell { .. } => false,
         }
     }
+}
+
+/// The number of the call with which the last one of several cell parts reported its end; 0 if there was at most one.
+fn last_cell(entity: EntityId, base: &Image) -> CallNumber {
+    let had_several = base.base().is_some_and(|base| base.cell_history.is_some());
+    let taken = base.links.taken.get(&Address::Cell(entity)).filter(|_| had_several);
+    taken.copied().unwrap_or_default()
+}
+
+/// The number of the call with which a cell part that has ended reported that to its base part.
+pub(super) fn report_of_end(entity: EntityId, cell: &Image) -> CallNumber {
+    let sent = cell.links.sent.get(&Address::Base(entity));
+    sent.map(|sent| sent.last).unwrap_or_default()
+}
+
+/// Whether a cell part that has ended is not the last one that the base part knows: the end of its log was lost, and is
+/// folded late.
+pub(super) fn is_former(entity: EntityId, base: &Image, cell: &Image) -> bool {
+    let end = report_of_end(entity, cell);
+    let taken = base
+        .links
+        .taken
+        .get(&Address::Cell(entity))
+        .copied()
+        .unwrap_or_default();
+    let has_next = base.base().is_some_and(|base| base.cell.is_some());
+    end != CallNumber(0) && (taken > end || (taken == end && has_next))
 }
 
 /// A stored entity that is about to be written.

@@ -1,7 +1,7 @@
 //! Actions of entities, one event each.
 
 use annals_def::{Located, Value};
-use annals_event::{BaseCreation, Body, CellCreation, Place};
+use annals_event::{BaseCreation, Body, CellCreation, FormerCell, Place};
 use annals_ids::{DatabaseId, EntityId, OwnerId, Part, Position, SpaceId};
 
 use crate::{game, realm::Realm};
@@ -28,6 +28,26 @@ pub(crate) fn begin_base(
 
 /// Begins the cell part of an entity with a base.
 pub(crate) fn begin_cell(realm: &mut Realm, owner: OwnerId, entity: EntityId, home: OwnerId) {
+    begin_cell_of(realm, owner, (entity, home), None);
+}
+
+/// Begins a further cell part of an entity.
+pub(crate) fn begin_further_cell(
+    realm: &mut Realm,
+    owner: OwnerId,
+    entity: EntityId,
+    home: OwnerId,
+    former: FormerCell,
+) {
+    begin_cell_of(realm, owner, (entity, home), Some(Box::new(former)));
+}
+
+fn begin_cell_of(
+    realm: &mut Realm,
+    owner: OwnerId,
+    (entity, home): (EntityId, OwnerId),
+    former: Option<Box<FormerCell>>,
+) {
     let creation = CellCreation {
         entity,
         type_id: game::avatar().id,
@@ -36,6 +56,7 @@ pub(crate) fn begin_cell(realm: &mut Realm, owner: OwnerId, entity: EntityId, ho
         place: place(1),
         properties: game::properties(Part::Cell, &[("hp", Value::Int(100))]),
         client: None,
+        former,
     };
     let created = Body::CellCreated(Box::new(creation));
     realm.scribe(owner).record(entity, false, created);

@@ -2,8 +2,8 @@
 
 use annals_db::{Alarm, StoredEntity, accounts, find_stored};
 use annals_def::Value;
-use annals_event::Body;
-use annals_ids::{Address, DatabaseId, EntityId, OwnerId, Part};
+use annals_event::{Body, Call, FormerCell};
+use annals_ids::{Address, CallNumber, DatabaseId, EntityId, OwnerId, Part};
 use annals_store::{Transaction, immediate, layout::database};
 
 use crate::{acts, game, realm::Realm};
@@ -175,6 +175,71 @@ fn a_check_out_is_returned_when_the_lost_departure_of_an_ended_cell_part_is_foun
         realm.fold(usize::MAX);
         assert_eq!(property(&realm, "hp"), Some(Value::Int(7)));
         assert!(!is_in_use(&realm), "the activation has ended");
+    }
+}
+
+/// The stream lost the batch in which the first of two cell parts ended: it is folded after the second one has changed,
+/// or ended, and changes nothing (C17).
+#[test]
+fn the_lost_end_of_a_former_cell_part_replaces_no_later_values() {
+    for has_ended in [false, true] {
+        let (mut realm, base, cells) = realm();
+        let (of_base, of_cell) = (Address::Base(ENTITY), Address::Cell(ENTITY));
+        let end_cell = |realm: &mut Realm, owner, number, hp| {
+            acts::set(realm, owner, ENTITY, "hp", Value::Int(hp));
+            let report = Body::Called {
+                to: of_base,
+                home: base,
+                number: CallNumber(number),
+                call: Call::Placed(None),
+            };
+            for body in [report, Body::CellEnding, Body::Destroyed] {
+                realm.scribe(owner).record(ENTITY, false, body);
+            }
+        };
+        acts::store(&mut realm, base, ENTITY, DATABASE.0);
+        realm.write(base, false);
+        end_cell(&mut realm, cells[0], 1, 7);
+        let ending = realm.scribe(cells[0]).state.ending[&ENTITY].clone();
+        realm.write(cells[0], true);
+
+        let mut former = FormerCell {
+            history: ending.history,
+            links: ending.links,
+        };
+        let sent = former.links.sent.get_mut(&of_base).unwrap();
+        sent.unconfirmed.clear();
+        realm.scribe(base).consume(of_cell, of_base);
+        acts::placed(&mut realm, base, ENTITY, None);
+        let returned = Body::CellReturned {
+            former: Box::new(former.clone()),
+            properties: ending.properties.clone(),
+        };
+        realm.scribe(base).record(ENTITY, false, returned);
+        acts::placed(&mut realm, base, ENTITY, Some(cells[1]));
+        realm.write(base, false);
+        acts::begin_further_cell(&mut realm, cells[1], ENTITY, base, former);
+        acts::set(&mut realm, cells[1], ENTITY, "hp", Value::Int(8));
+        realm.write(cells[1], false);
+        acts::store(&mut realm, base, ENTITY, DATABASE.0);
+        realm.write(base, false);
+        realm.fold(usize::MAX);
+        assert_eq!(property(&realm, "hp"), Some(Value::Int(8)));
+        if has_ended {
+            end_cell(&mut realm, cells[1], 2, 9);
+            realm.write(cells[1], false);
+            realm.scribe(base).consume(of_cell, of_base);
+            acts::placed(&mut realm, base, ENTITY, None);
+            acts::store(&mut realm, base, ENTITY, DATABASE.0);
+            acts::end(&mut realm, base, ENTITY);
+            realm.write(base, false);
+            realm.fold(usize::MAX);
+            assert!(is_in_use(&realm), "a cell part seems to be real");
+        }
+        realm.fill_all(cells[0]);
+        realm.fold(usize::MAX);
+        assert_eq!(property(&realm, "hp"), Some(Value::Int(if has_ended { 9 } else { 8 })));
+        assert_eq!(is_in_use(&realm), !has_ended);
     }
 }
 

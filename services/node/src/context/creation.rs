@@ -108,6 +108,7 @@ impl OwnerContext {
             place,
             properties,
             client: None,
+            former: None,
         };
         self.record(
             Subject::Entity(entity, Part::Cell),

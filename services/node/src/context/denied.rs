@@ -24,6 +24,13 @@ pub enum Denied {
         /// The name.
         what: String,
     },
+    /// The property does not belong to the cell part.
+    #[error("{entity_type}.{property} is not a property of the cell part")]
+    NotOfCell {
+        /// The entity's type.
+        entity_type: String,
+        property: String,
+    },
     /// The property belongs to the other part.
     #[error(
         "{entity_type}.{property} ({flag}) is not a property of the {part} part; call a method of the part that has it"
@@ -157,9 +164,14 @@ pub enum Denied {
         /// The reason.
         why: &'static str,
     },
-    /// An entity can have only one cell part in its life.
+    /// An entity has one cell part at a time.
     #[error("entity {entity} has a cell part already")]
     HasCell { entity: EntityId },
+    /// The former cell part of an entity has ended, but calls of it are not delivered yet.
+    #[error(
+        "the former cell part of entity {entity} has calls under way: request the next one in `cell_lost` or later"
+    )]
+    CellEnding { entity: EntityId },
     /// The controller is invalid.
     #[error("invalid controller: {why}")]
     Controller {

@@ -18,6 +18,26 @@ impl Context<'_> {
         self.image().value(property).ok_or_else(|| self.other_part(property))
     }
 
+    /// The value of a property with which the next cell part begins, unless its creation gives another one (`cellData`,
+    /// base part): the stored value, or the last one of the cell part that has ended. `None` while there is a cell part,
+    /// and where the default applies.
+    ///
+    /// # Errors
+    /// If the type has none of this name, it is not a property of the cell part, or this is a cell part.
+    pub fn cell_data(&self, name: &str) -> Result<Option<&Value>, Denied> {
+        let property = self.property(name)?;
+        self.is_open(property)?;
+        let base = self.image().base().ok_or(Denied::BaseOnly { what: "cell data" })?;
+        if property.distribution.on_cell() {
+            Ok(base.cell_properties.get(&property.index))
+        } else {
+            Err(Denied::NotOfCell {
+                entity_type: self.entity_type().name.clone(),
+                property: property.name.clone(),
+            })
+        }
+    }
+
     /// Assigns a property. An equal value changes nothing.
     ///
     /// # Errors

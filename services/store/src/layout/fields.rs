@@ -141,6 +141,10 @@ impl<'a> Fields<'a> {
         std::mem::take(&mut self.rest)
     }
 
+    pub(crate) fn is_finished(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     pub(crate) fn finish(self) -> Result<(), StoreError> {
         if self.rest.is_empty() {
             Ok(())

@@ -4,7 +4,7 @@
 //! An activation whose base part has ended is *parting* until every shard has folded what it had logged by then.
 //! A cell part that has ended is kept beside the entity's row until that moment.
 
-use annals_ids::{DatabaseId, EntityId, Hash, LeafIndex, NoticeNumber, Shard, WallTime};
+use annals_ids::{CallNumber, DatabaseId, EntityId, Hash, LeafIndex, NoticeNumber, OwnerId, Shard, WallTime};
 
 use super::database::Checkout;
 use super::fields::{Fields, chunks, key, number, read_chunks};
@@ -20,6 +20,8 @@ pub struct Parting {
     pub database: DatabaseId,
     /// The check-out to return.
     pub life: Checkout,
+    /// If it had several cell parts: the number of the call with which the last one reported its end; 0 otherwise.
+    pub last_cell: CallNumber,
 }
 
 /// The newest cell part of an entity that has ended.
@@ -235,7 +237,11 @@ impl Parting {
     /// The stored form.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        [&self.database.0.to_be_bytes()[..], &self.life.encode()].concat()
+        let mut bytes = [&self.database.0.to_be_bytes()[..], &self.life.encode()].concat();
+        if self.last_cell != CallNumber(0) {
+            bytes.extend(self.last_cell.0.to_be_bytes());
+        }
+        bytes
     }
 
     /// Decodes the stored form.
@@ -245,8 +251,21 @@ impl Parting {
     pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
         let mut fields = Fields::of("the end of an activation", value);
         let database = DatabaseId(fields.u64()?);
-        let life = Checkout::decode(fields.rest())?;
-        Ok(Self { database, life })
+        let owner = OwnerId(fields.u32()?);
+        let number = fields.u64()?;
+        let mut parting = Self {
+            database,
+            life: Checkout { owner, number },
+            last_cell: CallNumber(0),
+        };
+        if !fields.is_finished() {
+            parting.last_cell = CallNumber(fields.u64()?);
+            if parting.last_cell == CallNumber(0) {
+                return Err(fields.corrupt());
+            }
+        }
+        fields.finish()?;
+        Ok(parting)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Keys sort correctly and do not overlap; stored forms are decoded, and malformed ones rejected.
 
 use annals_ids::{
-    BatchNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, NoticeNumber, OwnerId, OwnerKind,
-    ProcessId, Shard, WallTime, WorldTime,
+    BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, EventNumber, Hash, LeafIndex, NoticeNumber, OwnerId,
+    OwnerKind, ProcessId, Shard, WallTime, WorldTime,
 };
 use proptest::prelude::*;
 
@@ -255,8 +255,15 @@ proptest! {
     fn values_of_shards_round_trip(numbers in any::<[u64; 4]>(), shard in any::<u16>(), hash in hash(), image in any::<Vec<u8>>()) {
         let [one, two, three, four] = numbers;
         let life = Checkout { owner: OwnerId(shard.into()), number: one };
-        let parting = shards::Parting { database: DatabaseId(two), life };
-        read_back(&parting, &parting.encode(), shards::Parting::decode)?;
+        let mut parting = shards::Parting { database: DatabaseId(two), life, last_cell: CallNumber(0) };
+        let without = parting.encode();
+        read_back(&parting, &without, shards::Parting::decode)?;
+        parting.last_cell = CallNumber(three.max(1));
+        let with = parting.encode();
+        prop_assert_eq!(shards::Parting::decode(&with), Ok(parting));
+        for end in without.len() + 1..with.len() {
+            prop_assert!(shards::Parting::decode(&with[..end]).is_err());
+        }
         let change = shards::LedgerChange { shard: Shard(shard), leaf: LeafIndex(three) };
         read_back(&change, &change.encode(), shards::LedgerChange::decode)?;
         let ended = shards::EndedCell { wall: WallTime(four), schema: hash, image };

@@ -321,6 +321,7 @@ impl Crowd {
             place: standing(&home),
             properties: Vec::new(),
             client: Some(client),
+            former: None,
         };
         self.players.push((entity, home));
         self.hear(Message::Call(CallMessage {

@@ -22,6 +22,8 @@ const TWO_CALLS: CallsBounds = CallsBounds {
     answers: false,
     caller_dies: false,
     receiver_dies: false,
+    further_callers: 0,
+    further_receivers: 0,
     faults: Faults::NONE,
 };
 
@@ -55,6 +57,15 @@ pub fn exhibits() -> Vec<Exhibit> {
         caller_dies: true,
         ..TWO_CALLS
     };
+    let further_caller = CallsBounds {
+        further_callers: 1,
+        ..caller_dies
+    };
+    let further_receiver = CallsBounds {
+        receiver_dies: true,
+        further_receivers: 1,
+        ..TWO_CALLS
+    };
     vec![
         calls(Rule::C1LoggedFirst, CallsTakeEffectOnce, TWO_CALLS, CRASH),
         calls(Rule::C1SenderMoves, Progress, caller_moves, Faults::NONE),
@@ -68,5 +79,7 @@ pub fn exhibits() -> Vec<Exhibit> {
         calls(Rule::C6GoneFromHome, CallsTakeEffectOnce, receiver_moves, Faults::NONE),
         calls(Rule::C7Awaiting, Progress, answers, CRASH),
         calls(Rule::C9CallsOutlive, Progress, caller_dies, Faults::NONE),
+        calls(Rule::C17Continued, CallsTakeEffectOnce, further_receiver, Faults::NONE),
+        calls(Rule::C17Confirmed, Progress, further_caller, Faults::NONE),
     ]
 }

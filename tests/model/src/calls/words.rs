@@ -34,6 +34,11 @@ pub(super) fn words(state: &CallsState, step: CallsStep) -> String {
         CallsStep::Onload(owner, entity) => format!("{} takes {} over", place(owner), name(entity)),
         CallsStep::Depart(owner, entity) => format!("{} deletes its copy of {}", place(owner), name(entity)),
         CallsStep::Destroy(owner, entity) => format!("on {}, {} is destroyed", place(owner), name(entity)),
+        CallsStep::Return(owner, entity) => format!(
+            "the state of {} returns from {}, for its next part",
+            name(entity),
+            place(owner)
+        ),
         CallsStep::AnswerGone => "f's home answers that f is gone".into(),
         CallsStep::AnswerGoneToo => "an owner without f answers that f is gone".into(),
     }

@@ -40,6 +40,12 @@ pub fn count_of_fragments(archive: &Archive) -> usize {
 /// Checks that each call left its marks once.
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
+    let is_avatar = |entity| {
+        archive
+            .cells
+            .get(&entity)
+            .is_none_or(|cell| cell.type_id == entity_type.id)
+    };
     let mut left: BTreeMap<(String, u64), usize> = BTreeMap::new();
     let mut renamed: BTreeMap<u64, usize> = BTreeMap::new();
     for event in archive.logs.values().flatten().flat_map(|batch| &batch.events) {
@@ -50,10 +56,11 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
                     *left.entry((name, id)).or_default() += 1;
                 }
             }
-            (Body::Changed { member, change }, Subject::Entity(_, Part::Base))
-                if entity_type
-                    .property(*member)
-                    .is_some_and(|property| property.name == "title") =>
+            (Body::Changed { member, change }, Subject::Entity(entity, Part::Base))
+                if is_avatar(entity)
+                    && entity_type
+                        .property(*member)
+                        .is_some_and(|property| property.name == "title") =>
             {
                 if let Edit::Set(Value::UInt(id)) = change.change().edit {
                     *renamed.entry(id).or_default() += 1;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::{Batch, Body, Event, Subject};
-use annals_ids::{CallNumber, EntityId, OwnerId, Part};
+use annals_event::{Batch, Body, Call, CellCreation, Event, Subject};
+use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
 
 use crate::{
     archive::Archive,
@@ -15,7 +15,10 @@ use crate::{
 enum PartState {
     Real(OwnerId),
     UnderWay(OwnerId, OwnerId, CallNumber),
-    Gone,
+    /// About to end here, with the number of its last call to its base part.
+    Ending(OwnerId, CallNumber),
+    /// Ended, with that number; 0 without a base part.
+    Gone(CallNumber),
 }
 
 /// Where each part is, as of the events processed so far.
@@ -92,7 +95,20 @@ fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), Stri
     let key = (entity, part);
     let place = places.get(&key).copied();
     let next = match (&event.body, place) {
-        (Body::BaseCreated(_) | Body::CellCreated(_), None) => PartState::Real(owner),
+        (Body::BaseCreated(_), None) => PartState::Real(owner),
+        (Body::CellCreated(creation), None) if creation.former.is_none() => PartState::Real(owner),
+        // A further cell part, after the former one has ended.
+        (Body::CellCreated(creation), Some(PartState::Gone(last))) if last == last_placed(creation) => {
+            PartState::Real(owner)
+        }
+        (
+            Body::Called {
+                number,
+                call: Call::Placed(None),
+                ..
+            },
+            Some(PartState::Real(at)),
+        ) if at == owner => PartState::Ending(owner, *number),
         (Body::Offloaded { to, number }, Some(PartState::Real(at))) if at == owner => {
             PartState::UnderWay(at, *to, *number)
         }
@@ -106,7 +122,8 @@ fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), Stri
         {
             PartState::Real(owner)
         }
-        (Body::Destroyed, Some(PartState::Real(at))) if at == owner => PartState::Gone,
+        (Body::Destroyed, Some(PartState::Real(at))) if at == owner => PartState::Gone(CallNumber(0)),
+        (Body::Destroyed, Some(PartState::Ending(at, last))) if at == owner => PartState::Gone(last),
         (
             Body::Offloaded { .. }
             | Body::Onloaded { .. }
@@ -125,6 +142,13 @@ fn follow(owner: OwnerId, event: &Event, places: &mut Places) -> Result<(), Stri
     };
     places.insert(key, next);
     Ok(())
+}
+
+/// The last call of the former cell part to its base part, which reported its end.
+fn last_placed(creation: &CellCreation) -> CallNumber {
+    let links = creation.former.as_ref().map(|former| &former.links);
+    let sent = links.and_then(|links| links.sent.get(&Address::Base(creation.entity)));
+    sent.map_or(CallNumber(u64::MAX), |sent| sent.last)
 }
 
 /// At the end of a run nothing is in transit, and each real part is on one owner.

@@ -2,13 +2,14 @@
 //! its activation count increased, and is destroyed once the database confirms the write.
 //!
 //! Meanwhile its cell part teleports from space to space, so that many are destroyed in mid-teleport, and destroys
-//! beasts near it, whether they are real on its cell or ghosts.
+//! beasts near it, whether they are real on its cell or ghosts. At times it ends, and its base part requests another one.
+//! The numbers in the calls between the two parts continue from one cell part to the next.
 
 use annals_def::Value;
 use annals_event::Place;
 use annals_ids::{DatabaseId, Part, Position, TypeId};
 use annals_node::{
-    Context, Denied, Request,
+    Answer, Context, Denied, Request,
     inquiry::{Learned, Life, NotLearned, Wanted},
 };
 
@@ -42,8 +43,19 @@ pub(super) const DEFINITION: &str = r"<root>
     <name> <Type> UNICODE_STRING </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> <Identifier> true </Identifier> </name>
     <lives> <Type> UINT32 </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </lives>
     <hunger> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </hunger>
+    <barks> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </barks>
+    <heard> <Type> UINT32 </Type> <Flags> BASE </Flags> </heard>
+    <strokes> <Type> UINT32 </Type> <Flags> BASE </Flags> </strokes>
+    <felt> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </felt>
+    <missed> <Type> UINT32 </Type> <Flags> BASE </Flags> </missed>
+    <repeated> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </repeated>
   </Properties>
+  <BaseMethods> <hear> <Arg> UINT32 </Arg> </hear> </BaseMethods>
+  <CellMethods> <stroke> <Arg> UINT32 </Arg> </stroke> </CellMethods>
 </root>";
+
+/// The properties that count the calls that were not the next, or were taken before. Never changed.
+pub const FAULTS: [&str; 2] = ["missed", "repeated"];
 
 /// A player activates a pet, either directly by name or after a lookup.
 pub(super) fn whistle(context: &mut Context<'_>) {
@@ -92,6 +104,11 @@ pub(super) fn created(context: &mut Context<'_>) {
     }
     let length = 200 + context.roll() % 2_000;
     context.set_timer(length, 0, 0);
+    create_cell(context);
+}
+
+/// The base part requests a cell part: its first, or the next one after that has ended.
+pub(super) fn create_cell(context: &mut Context<'_>) {
     let x = (context.roll() % 200) as f32 - 100.0;
     let place = Place {
         space: SPACE,
@@ -107,9 +124,56 @@ pub(super) fn created(context: &mut Context<'_>) {
     asked.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
-/// Its cell part destroys a beast near it, or teleports to the other space.
+/// One more than the number in a property, which is set to it.
+fn count(context: &mut Context<'_>, property: &str) -> u64 {
+    let next = match context.get(property).as_deref() {
+        Ok(Value::UInt(held)) => held + 1,
+        other => panic!("{property} is a number: {other:?}"),
+    };
+    context
+        .set(property, Value::UInt(next))
+        .unwrap_or_else(|denied| panic!("{denied}"));
+    next
+}
+
+/// A call from the other part: its number follows the one before, unless calls of the base part found no cell part.
+pub(super) fn call(context: &mut Context<'_>, args: &[Value]) -> Answer {
+    let [Value::UInt(number)] = args else {
+        panic!("a number: {args:?}");
+    };
+    let number = Value::UInt(*number);
+    if context.part() == Part::Base {
+        let is_next = number == Value::UInt(count(context, "heard"));
+        if !is_next {
+            count(context, "missed");
+        }
+        let (strokes, cell) = (count(context, "strokes"), context.mailbox(Part::Cell));
+        let called = context.call(cell, "stroke", vec![Value::UInt(strokes)]);
+        called.unwrap_or_else(|denied| panic!("{denied}"));
+    } else {
+        let is_new = match (context.get("felt").as_deref(), &number) {
+            (Ok(Value::UInt(felt)), Value::UInt(number)) => number > felt,
+            other => panic!("numbers: {other:?}"),
+        };
+        if !is_new {
+            count(context, "repeated");
+        }
+        context.set("felt", number).unwrap_or_else(|denied| panic!("{denied}"));
+    }
+    Answer::DONE
+}
+
+/// Its cell part calls the base part. Then it destroys a beast near it, ends, or teleports to the other space.
 fn prowl(context: &mut Context<'_>) {
     let place = context.place().expect("a cell part is somewhere");
+    let (barks, base) = (count(context, "barks"), context.mailbox(Part::Base));
+    let called = context.call(base, "hear", vec![Value::UInt(barks)]);
+    called.unwrap_or_else(|denied| panic!("{denied}"));
+    if context.roll().is_multiple_of(8) {
+        let entity = context.entity();
+        let asked = context.request(Request::Destroy { entity });
+        return asked.unwrap_or_else(|denied| panic!("{denied}"));
+    }
     if context.roll().is_multiple_of(2) {
         let space = if place.space == SPACE { ARENA } else { SPACE };
         let asked = context.teleport(Place { space, ..place });
