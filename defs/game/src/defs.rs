@@ -2137,6 +2137,12 @@ pub mod avatar {
             Self(context.mailbox(Part::Base))
         }
 
+        /// The cell part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_cell(self) -> CellMailbox {
+            CellMailbox(self.0.to_part(Part::Cell))
+        }
+
         /// Makes an entity on this owner.
         pub fn create(context: &mut Context<'_>, new: NewBase) -> Result<Self, Denied> {
             let made = context.create_base("Avatar", new.into_properties())?;
@@ -3087,6 +3093,12 @@ pub mod avatar {
             Self(context.mailbox(Part::Cell))
         }
 
+        /// The base part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_base(self) -> BaseMailbox {
+            BaseMailbox(self.0.to_part(Part::Base))
+        }
+
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
             context: &mut Context<'_>,
@@ -3487,6 +3499,12 @@ pub mod monster {
         #[must_use]
         pub fn of(context: &Context<'_>) -> Self {
             Self(context.mailbox(Part::Base))
+        }
+
+        /// The cell part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_cell(self) -> CellMailbox {
+            CellMailbox(self.0.to_part(Part::Cell))
         }
 
         /// Makes an entity on this owner.
@@ -4075,6 +4093,12 @@ pub mod monster {
             Self(context.mailbox(Part::Cell))
         }
 
+        /// The base part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_base(self) -> BaseMailbox {
+            BaseMailbox(self.0.to_part(Part::Base))
+        }
+
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
             context: &mut Context<'_>,
@@ -4370,6 +4394,12 @@ pub mod chest {
         #[must_use]
         pub fn of(context: &Context<'_>) -> Self {
             Self(context.mailbox(Part::Base))
+        }
+
+        /// The cell part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_cell(self) -> CellMailbox {
+            CellMailbox(self.0.to_part(Part::Cell))
         }
 
         /// Makes an entity on this owner.
@@ -4681,6 +4711,12 @@ pub mod chest {
             Self(context.mailbox(Part::Cell))
         }
 
+        /// The base part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_base(self) -> BaseMailbox {
+            BaseMailbox(self.0.to_part(Part::Base))
+        }
+
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
             context: &mut Context<'_>,
@@ -4952,6 +4988,12 @@ pub mod space {
         #[must_use]
         pub fn of(context: &Context<'_>) -> Self {
             Self(context.mailbox(Part::Base))
+        }
+
+        /// The cell part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_cell(self) -> CellMailbox {
+            CellMailbox(self.0.to_part(Part::Cell))
         }
 
         /// Makes an entity on this owner.
@@ -5257,6 +5299,12 @@ pub mod space {
             Self(context.mailbox(Part::Cell))
         }
 
+        /// The base part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_base(self) -> BaseMailbox {
+            BaseMailbox(self.0.to_part(Part::Base))
+        }
+
         /// Makes an entity that has only a cell part, on this owner.
         pub fn create_alone(
             context: &mut Context<'_>,
@@ -5485,6 +5533,12 @@ pub mod spawn_point {
         #[must_use]
         pub fn of(context: &Context<'_>) -> Self {
             Self(context.mailbox(Part::Base))
+        }
+
+        /// The cell part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_cell(self) -> CellMailbox {
+            CellMailbox(self.0.to_part(Part::Cell))
         }
 
         /// Makes an entity on this owner.
@@ -5777,6 +5831,12 @@ pub mod spawn_point {
         #[must_use]
         pub fn of(context: &Context<'_>) -> Self {
             Self(context.mailbox(Part::Cell))
+        }
+
+        /// The base part of the same entity, wherever it is.
+        #[must_use]
+        pub fn to_base(self) -> BaseMailbox {
+            BaseMailbox(self.0.to_part(Part::Base))
         }
 
         /// Makes an entity that has only a cell part, on this owner.

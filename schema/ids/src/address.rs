@@ -161,4 +161,11 @@ impl Mailbox {
     pub fn address(&self) -> Address {
         Address::of(self.entity, self.part)
     }
+
+    /// The mailbox of a part of the same entity. Calls find it by the home that both have in common. If the entity has no
+    /// such part, calls are lost, with a notification of the caller.
+    #[must_use]
+    pub fn to_part(self, part: Part) -> Self {
+        Self { part, ..self }
+    }
 }

@@ -71,7 +71,7 @@ impl Behaviour for Rounds {
     }
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, _args: &[Value], _caller: &Caller) -> Answer {
-        let (entity, base) = (context.entity(), context.mailbox(Part::Base));
+        let (entity, base) = (context.entity(), context.mailbox(Part::Cell).to_part(Part::Base));
         match (context.part(), method.0) {
             (Part::Base, 0) => context.request(Request::DestroyCell { entity }).unwrap(),
             (Part::Base, 1) => join(context),

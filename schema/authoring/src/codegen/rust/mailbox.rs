@@ -86,7 +86,10 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
     text.close("}");
     match named.is_service {
         true => fragment(text, named),
-        false => creation(text, named, side),
+        false => {
+            other_part(text, named, side);
+            creation(text, named, side);
+        }
     }
     let mut scope = Scope::with(&[
         "any",
@@ -96,6 +99,8 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
         "create_anywhere",
         "create_beside",
         "create_cell",
+        "to_base",
+        "to_cell",
     ]);
     for method in named.methods(side) {
         call(text, named, method, &mut scope, side);
@@ -110,6 +115,25 @@ fn fragment(text: &mut Text, named: &Named<'_>) {
     let parameters = ["context: &mut Context<'_>".to_owned()];
     text.function("pub fn any", &parameters, "Result<Self, Denied>", '{');
     text.line(&format!("Ok(Self(context.service({:?})?))", named.entity_type.name));
+    text.close("}");
+}
+
+/// Writes the function that gives the mailbox of the other part.
+fn other_part(text: &mut Text, named: &Named<'_>, side: Side) {
+    let parts = named.entity_type.parts;
+    if !(parts.base && parts.cell) {
+        return;
+    }
+    let (word, other) = match side {
+        Side::Base => ("cell", "Cell"),
+        Side::Cell => ("base", "Base"),
+    };
+    text.gap();
+    text.doc(&format!("The {word} part of the same entity, wherever it is."));
+    text.line("#[must_use]");
+    let name = format!("pub fn to_{word}");
+    text.function(&name, &["self".to_owned()], &format!("{other}Mailbox"), '{');
+    text.line(&format!("{other}Mailbox(self.0.to_part(Part::{other}))"));
     text.close("}");
 }
 
