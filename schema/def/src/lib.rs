@@ -68,8 +68,8 @@ pub use path::Path;
 pub use read::{DialectChoice, DialectSign};
 pub use schema::{
     AccountView, Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Holding, INDEXED_BYTES, Index,
-    LedgerNames, LodLevel, MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, SchemaDecodeError,
-    SchemaProblem, Service, UserDataObject, Volatile,
+    LedgerNames, LodLevel, MAX_CALLS_PER_MINUTE, MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema,
+    SchemaDecodeError, SchemaProblem, Service, UserDataObject, Volatile,
 };
 pub use size::Size;
 pub use source::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, MAX_XML_DEPTH, Tree};

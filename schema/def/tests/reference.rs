@@ -93,6 +93,7 @@ fn the_reference_mentions_every_tag() {
         "Arg",
         "ReturnValues",
         "DetailDistance",
+        "CallsPerMinute",
         "AllowNone",
         "persistAsBlob",
         "implementedBy",

@@ -82,6 +82,7 @@ const METHOD: &Good = &[
     ("args end", "</Args>"),
     ("returns", ""),
     ("latest", ""),
+    ("limit", ""),
     ("utype", ""),
     ("other", ""),
 ];
@@ -100,6 +101,8 @@ const METHOD_MISTAKES: &[Mistake] = &[
     dependent("third", "<third> PYTHON </third>", &["exposed"]),
     mistake("returns", "<ReturnValues> <answer> INT31 </answer> </ReturnValues>"),
     mistake("latest", "<SendLatestOnly> true </SendLatestOnly>"),
+    mistake("limit", "<CallsPerMinute> 0 </CallsPerMinute>"),
+    mistake("limit", "<CallsPerMinute> often </CallsPerMinute>"),
     mistake("utype", "<Utype> 3a </Utype>"),
     mistake("other", "<Colour> red </Colour>"),
 ];

@@ -124,6 +124,8 @@ fn random_methods(dice: &mut Dice<'_>) -> Vec<Method> {
             let args = (0..dice() % 3).map(|i| Argument::new(format!("arg{i}"), generate_type(2, dice)));
             let mut method = Method::new(format!("method{i}"), args.collect());
             method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][dice() as usize % 3];
+            let is_limited = method.exposed != Exposure::No && dice().is_multiple_of(2);
+            method.calls_per_minute = is_limited.then_some(1 + dice() as u32 % 30_000);
             method.detail_distance = dice().is_multiple_of(2).then_some(30.0);
             method.header_size = 1 + (dice() % 4) as u8;
             method.returns = vec![Argument::new("ok", DataType::UInt8)];

@@ -48,7 +48,7 @@ export const CLOSE_REASONS = [
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
 /** Why a call was taken but not run, by code. */
-export const CALL_REFUSALS = ["NoSuchMethod", "NotAllowed", "BadArguments"] as const;
+export const CALL_REFUSALS = ["NoSuchMethod", "NotAllowed", "BadArguments", "TooOften"] as const;
 export type CallRefusal = (typeof CALL_REFUSALS)[number];
 
 /** What a client shows to be admitted. */

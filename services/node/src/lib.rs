@@ -7,6 +7,7 @@
 
 mod around;
 mod behaviour;
+mod call_limits;
 mod call_links;
 pub mod chain;
 mod context;

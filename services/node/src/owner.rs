@@ -679,7 +679,9 @@ impl<R: Role> Owner<R> {
 
     /// Runs a client's call, if it is allowed; `sender` holds its proxy.
     fn run_exposed(&mut self, sender: OwnerId, entity: EntityId, message: &[u8], caller: &Caller) {
-        match self.read_exposed(entity, message, caller) {
+        let read = self.read_exposed(entity, message, caller);
+        let read = read.and_then(|(method, args)| self.limit(entity, method, caller).map(|()| (method, args)));
+        match read {
             Ok((method, args)) => {
                 // A client sees the effects of its call, and receives no other answer.
                 self.cx.run(entity, self.role.around(), |behaviour, context| {
@@ -708,6 +710,25 @@ impl<R: Role> Owner<R> {
         let session = caller.client().ok_or(CallRefusal::NotAllowed)?;
         let own = image.client.is_some_and(|client| client.session == session);
         exposed::read(self.cx.schema(), entity_type, (self.cx.journal.part(), own), message)
+    }
+
+    /// Counts a client's call of a method, and refuses it if the client calls the method more often than it may.
+    fn limit(&mut self, entity: EntityId, method: MemberId, caller: &Caller) -> Result<(), CallRefusal> {
+        let entity_type = self.cx.entity_type(entity).ok_or(CallRefusal::NoSuchMethod)?;
+        let methods = match self.cx.journal.part() {
+            Part::Base => &entity_type.base_methods,
+            Part::Cell => &entity_type.cell_methods,
+        };
+        let found = methods.get(usize::from(method.0)).ok_or(CallRefusal::NoSuchMethod)?;
+        let (Some(calls), Some(session)) = (found.calls_per_minute, caller.client()) else {
+            return Ok(());
+        };
+        let now = self.cx.now().mono;
+        if self.cx.call_limits.admit(now, (entity, session, method), calls) {
+            Ok(())
+        } else {
+            Err(CallRefusal::TooOften)
+        }
     }
 
     /// Whether a call may reach behaviour: it does not come from a client, the method exists, and the arguments fit.

@@ -17,6 +17,7 @@ use annals_wire::bus::{CallMessage, Envelope, Message};
 use crate::{
     around::Around,
     behaviour::{Behaviour, Caller},
+    call_limits::CallLimits,
     call_links::CallLinks,
     context::Denied,
     gate::Gate,
@@ -64,6 +65,7 @@ pub struct OwnerContext {
     pub(crate) routes: Routes,
     pub(crate) schedule: Schedule,
     pub(crate) call_links: CallLinks,
+    pub(crate) call_limits: CallLimits,
     /// Cell parts that have ended, all of whose calls are confirmed.
     pub(crate) ended_cells: BTreeSet<EntityId>,
     pub(crate) local: VecDeque<Local>,
@@ -113,6 +115,7 @@ impl OwnerContext {
             routes: Routes::default(),
             schedule: Schedule::default(),
             call_links: CallLinks::default(),
+            call_limits: CallLimits::default(),
             ended_cells: BTreeSet::new(),
             local: VecDeque::new(),
             requests: VecDeque::new(),

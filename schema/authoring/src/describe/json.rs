@@ -12,7 +12,7 @@
 //! property = { id, name, stream_size, least_size, default_size, type, resolved_type, flags, receivers, personal,
 //!              account, detail_level, send_latest_only, is_reliable, persistent, storage, default, temporary,
 //!              editable, utype, index, … }
-//! method   = { id, name, stream_size, least_size, args, returns, exposed, detail_distance, send_latest_only,
+//! method   = { id, name, stream_size, least_size, args, returns, exposed, calls_per_minute, detail_distance,
 //!              is_reliable, utype, index, … }
 //! ```
 //! `client_properties`, `client_methods`, `exposed_base_methods` and `exposed_cell_methods` are in the order of client
@@ -193,6 +193,7 @@ fn method(method: &MethodDescription) -> Json {
             Exposure::OwnClient => Some("OWN_CLIENT"),
             Exposure::AllClients => Some("ALL_CLIENTS"),
         },
+        "calls_per_minute": method.calls_per_minute,
         "detail_distance": method.detail_distance,
         "send_latest_only": method.latest_only,
         "is_reliable": method.reliable,

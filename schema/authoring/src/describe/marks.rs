@@ -42,6 +42,7 @@ pub(crate) fn method_marks(method: &MethodDescription) -> Vec<String> {
         Exposure::OwnClient => marks.push("exposed to own client".to_owned()),
         Exposure::AllClients => marks.push("exposed to all clients".to_owned()),
     }
+    marks.extend(method.calls_per_minute.map(|calls| format!("{calls} calls per minute")));
     marks.extend(method.detail_distance.map(|metres| format!("within {metres} m")));
     marks.extend(method.latest_only.then(|| "latest only".to_owned()));
     marks.extend((!method.reliable).then(|| "unreliable".to_owned()));

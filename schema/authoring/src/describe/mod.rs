@@ -146,6 +146,8 @@ pub struct MethodDescription {
     pub size: Size,
     /// Which clients may call it.
     pub exposed: Exposure,
+    /// Calls of one client in a minute.
+    pub calls_per_minute: Option<u32>,
     /// Other clients farther away than this many metres do not receive it.
     pub detail_distance: Option<f32>,
     /// Only the newest call is kept for an observer.
@@ -380,6 +382,7 @@ impl MethodDescription {
             returns: method.returns.iter().map(ArgumentDescription::of).collect(),
             size: method.args.iter().map(|argument| Size::of(&argument.data_type)).sum(),
             exposed: method.exposed,
+            calls_per_minute: method.calls_per_minute,
             detail_distance: method.detail_distance,
             latest_only: method.latest_only,
             reliable: method.reliable,

@@ -176,6 +176,11 @@ pub enum ChangeKind {
         from: Exposure,
         to: Exposure,
     },
+    /// `CallsPerMinute` of a method.
+    CallLimitChanged {
+        from: Option<u32>,
+        to: Option<u32>,
+    },
     DetailDistanceChanged {
         from: Option<f32>,
         to: Option<f32>,
@@ -252,7 +257,7 @@ impl Shift {
 
 impl ChangeKind {
     /// The words of all kinds of changes.
-    pub const WORDS: [&str; 61] = [
+    pub const WORDS: [&str; 62] = [
         "type-added",
         "type-removed",
         "type-renamed",
@@ -299,6 +304,7 @@ impl ChangeKind {
         "argument-type",
         "return-values",
         "exposed",
+        "calls-per-minute",
         "detail-distance",
         "method-send-latest-only",
         "method-reliable",
@@ -366,6 +372,7 @@ impl ChangeKind {
             Self::ArgumentType(_) => "argument-type",
             Self::ReturnsChanged => "return-values",
             Self::ExposureChanged { .. } => "exposed",
+            Self::CallLimitChanged { .. } => "calls-per-minute",
             Self::DetailDistanceChanged { .. } => "detail-distance",
             Self::MethodLatestOnlyChanged { .. } => "method-send-latest-only",
             Self::MethodReliableChanged { .. } => "method-reliable",
@@ -494,6 +501,7 @@ impl ChangeKind {
             Self::ExposureChanged { from, to } => {
                 write!(f, "Exposed changed from {} to {}", exposure(*from), exposure(*to))
             }
+            Self::CallLimitChanged { from, to } => write_from(f, "CallsPerMinute", from.as_ref(), to.as_ref()),
             Self::DetailDistanceChanged { from, to } => write_from(f, "DetailDistance", from.as_ref(), to.as_ref()),
             Self::ServicesRenumbered => f.write_str("renumbered"),
             Self::ObjectsReordered => f.write_str("order changed"),

@@ -111,6 +111,10 @@ fn compare_method(
     if from != to {
         note(ChangeKind::ExposureChanged { from, to }, facts);
     }
+    let (from, to) = (old.calls_per_minute, new.calls_per_minute);
+    if from != to {
+        note(ChangeKind::CallLimitChanged { from, to }, unseen);
+    }
     let (from, to) = (old.detail_distance, new.detail_distance);
     if from.map(f32::to_bits) != to.map(f32::to_bits) {
         note(ChangeKind::DetailDistanceChanged { from, to }, facts);

@@ -348,6 +348,9 @@ fn method_cost(one: &TypeDescription, method: &MethodDescription) -> Cost {
         Exposure::OwnClient => facts.push("the own client may call it".to_owned()),
         Exposure::AllClients => facts.push("every client that sees the entity may call it".to_owned()),
     }
+    if let Some(calls) = method.calls_per_minute {
+        facts.push(format!("at most {calls} calls of one client per minute"));
+    }
     if let Some(distance) = method.detail_distance {
         facts.push(format!("told within {distance} m"));
     }

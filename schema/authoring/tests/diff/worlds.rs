@@ -104,6 +104,8 @@ impl World {
         let args = args.collect();
         let mut method = Method::new(self.name("method"), args);
         method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][at(3, dice)];
+        let is_limited = method.exposed != Exposure::No && dice().is_multiple_of(2);
+        method.calls_per_minute = is_limited.then(|| 1 + dice() as u32 % 100);
         method
     }
 

@@ -1,8 +1,8 @@
 //! Properties, methods and fields.
 
 use super::{
-    BIGWORLD, BOOLEAN, Content, DATABASE_LENGTH, DISTANCE, KBENGINE, NOTHING, Noun, PROTOCOL_ID, TYPE, Tag, Text,
-    VALUE,
+    BIGWORLD, BOOLEAN, CALLS_PER_MINUTE, Content, DATABASE_LENGTH, DISTANCE, KBENGINE, NOTHING, Noun, PROTOCOL_ID,
+    TYPE, Tag, Text, VALUE,
     words::{EXPOSURES_OF_BASE, EXPOSURES_OF_CELL, INDICES},
 };
 
@@ -87,22 +87,23 @@ pub static FIELD: Content = Content::tags(&[
 
 /// A method of the base part.
 pub static BASE_METHOD: Content = Content::tags(&BASE_TAGS);
-static BASE_TAGS: [Tag; 13] = server_method(Tag::once("Exposed", &EXPOSED_BASE, "The own client may call it."));
+static BASE_TAGS: [Tag; 14] = server_method(Tag::once("Exposed", &EXPOSED_BASE, "The own client may call it."));
 
 /// A method of the cell part.
 pub static CELL_METHOD: Content = Content::tags(&CELL_TAGS);
-static CELL_TAGS: [Tag; 13] = server_method(Tag::once(
+static CELL_TAGS: [Tag; 14] = server_method(Tag::once(
     "Exposed",
     &EXPOSED_CELL,
     "Clients may call it: all that see the entity, or its own.",
 ));
 
 /// The tags of a method that runs on a server; `exposed` says who may call it.
-const fn server_method(exposed: Tag) -> [Tag; 13] {
+const fn server_method(exposed: Tag) -> [Tag; 14] {
     [
         ARGS,
         RETURNS,
         exposed,
+        CALL_LIMIT,
         UTYPE.home(KBENGINE),
         POSITIONAL,
         REPLAY_LEVEL,
@@ -183,6 +184,11 @@ const DETAIL_DISTANCE: Tag = Tag::once(
     "DetailDistance",
     &DISTANCE,
     "Maximum distance of clients to which it is sent, metres.",
+);
+const CALL_LIMIT: Tag = Tag::once(
+    "CallsPerMinute",
+    &CALLS_PER_MINUTE,
+    "Calls of one client in a minute; further ones are refused. A tenth of them may come at once.",
 );
 const UTYPE: Tag = Tag::once("Utype", &PROTOCOL_ID, "A 16-bit id for a foreign protocol.");
 const WIDGET: Tag = Tag::unused("Widget", "The control that a world editor shows.");

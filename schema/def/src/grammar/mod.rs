@@ -9,6 +9,8 @@ mod file;
 mod member;
 mod words;
 
+use crate::schema::MAX_CALLS_PER_MINUTE;
+
 pub(crate) use definition::{
     BANDS, DETAIL_BAND, DETAIL_LEVEL, DETAIL_LEVELS, DETAILED_POSITION, DISTRIBUTION, INTERFACES, LOD_LEVELS, VOLATILE,
 };
@@ -309,5 +311,6 @@ static FREE: Content = Content::text(Text::Free);
 pub static TYPE: Content = Content::text(Text::Type);
 static VALUE: Content = Content::text(Text::Value);
 /// A fixed id of 16 bits.
+static CALLS_PER_MINUTE: Content = Content::text(Text::Integer(1, MAX_CALLS_PER_MINUTE));
 static PROTOCOL_ID: Content = Content::text(Text::Integer(0, u16::MAX as u32));
 static DATABASE_LENGTH: Content = Content::text(Text::Integer(1, u32::MAX));

@@ -8,7 +8,7 @@ use crate::{
     diagnostic::{Finding, Rule, Severity},
     grammar::{self, ARG, Content, EXPOSURES_OF_BASE, EXPOSURES_OF_CELL},
     names::Names,
-    schema::{Exposure, Method},
+    schema::{Exposure, MAX_CALLS_PER_MINUTE, Method},
     source::{Section, Span},
 };
 
@@ -103,6 +103,12 @@ impl<'s> Reading<'s> {
                 self.report(finding);
             }
         }
+        method.calls_per_minute = fields
+            .get("CallsPerMinute")
+            .and_then(|section| self.call_limit(section, fields.get("Exposed").is_some()));
+        if method.exposed == Exposure::No {
+            method.calls_per_minute = None;
+        }
         if part == MethodPart::Client {
             method.latest_only = self.boolean(fields.get("SendLatestOnly"), false);
             method.reliable = self.boolean(fields.get("IsReliable"), true);
@@ -133,6 +139,16 @@ impl<'s> Reading<'s> {
             returns: returns.list,
             ..declared
         }
+    }
+
+    fn call_limit(&mut self, section: Section<'s>, is_exposed: bool) -> Option<u32> {
+        let limit = self.integer(section, Rule::Number, 1, MAX_CALLS_PER_MINUTE);
+        if !is_exposed {
+            let message = "`<CallsPerMinute>` has no effect on a method that clients cannot call";
+            let finding = Finding::new(Rule::MemberOption, section.name_span(), message).help("remove it");
+            self.report(finding);
+        }
+        limit
     }
 
     /// Arguments by name in one section, or by position in one `<Arg>` each.

@@ -16,7 +16,8 @@
 //! account     = slot:u16 option(kind:u32) if bit 5 of the property's flags is set, else nothing
 //! header      = 02 | 03 | 04 if bit 7 of the property's flags is set, else nothing, which is 1
 //! method      = name list(argument) list(argument) exposure:u8 option(f32) flags:u8 option(protocol_id:u16) header
-//!               (bit 2 of the method's flags)
+//!               (bit 2 of the method's flags) calls
+//! calls       = per_minute:u32 if bit 3 of the method's flags is set, else nothing
 //! argument    = name data_type
 //! service     = name list(method)
 //! udo         = name domain:u8 list(field)
@@ -38,7 +39,8 @@ use annals_ids::{AssetKind, MemberId, Slot, TypeId};
 
 use super::{
     AccountView, Argument, DetailedPosition, Distribution, Domain, EntityType, Exposure, Holding, Index, LedgerNames,
-    LodLevel, MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, Service, UserDataObject, Volatile,
+    LodLevel, MAX_CALLS_PER_MINUTE, MAX_MEMBERS, MAX_TYPES, Method, Parts, Property, Reach, Schema, Service,
+    UserDataObject, Volatile,
     entity::{Tables, number_methods},
 };
 use crate::{
@@ -278,12 +280,18 @@ fn put_method(method: &Method, out: &mut Vec<u8>) {
         out.extend(metres.to_le_bytes());
     });
     out.push(
-        u8::from(method.latest_only) | u8::from(method.reliable) << 1 | u8::from(method.header_size != NO_HEADER) << 2,
+        u8::from(method.latest_only)
+            | u8::from(method.reliable) << 1
+            | u8::from(method.header_size != NO_HEADER) << 2
+            | u8::from(method.calls_per_minute.is_some()) << 3,
     );
     put_option(method.protocol_id, out, |id, out| {
         out.extend(id.to_le_bytes());
     });
     put_header(method.header_size, out);
+    if let Some(calls) = method.calls_per_minute {
+        out.extend(calls.to_le_bytes());
+    }
 }
 
 /// The header size that is not stored.
@@ -595,7 +603,8 @@ impl Input<'_> {
         };
         let detail_distance = self.option(|input| input.distance("a detail distance"))?;
         let flags = self.u8()?;
-        if flags >= 1 << 3 {
+        let is_limited = flags & 8 != 0;
+        if flags >= 1 << 4 || (is_limited && exposed == Exposure::No) {
             return Err(SchemaProblem::Code(flags, "method flags"));
         }
         Ok(Method {
@@ -609,8 +618,18 @@ impl Input<'_> {
             reliable: flags & 2 != 0,
             protocol_id: self.option(Self::u16)?,
             header_size: self.header(flags & 4 != 0)?,
+            calls_per_minute: is_limited.then(|| self.calls_per_minute()).transpose()?,
             client_id: None,
         })
+    }
+
+    fn calls_per_minute(&mut self) -> Read<u32> {
+        let calls = self.u32()?;
+        if (1..=MAX_CALLS_PER_MINUTE).contains(&calls) {
+            Ok(calls)
+        } else {
+            Err(SchemaProblem::Limit("calls per minute"))
+        }
     }
 
     /// Reads the size of a header, if it is stored.

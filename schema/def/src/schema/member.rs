@@ -64,6 +64,8 @@ pub struct Method {
     pub returns: Vec<Argument>,
     /// Which clients may call it.
     pub exposed: Exposure,
+    /// Calls of one client in a minute, 1 to [`MAX_CALLS_PER_MINUTE`]; exposed methods only.
+    pub calls_per_minute: Option<u32>,
     /// Clients farther away than this many metres do not receive it; client methods only.
     pub detail_distance: Option<f32>,
     /// Only the newest call is kept for an observer; client methods only.
@@ -79,6 +81,9 @@ pub struct Method {
     /// first, by size, then the others by `header_size`. Derived.
     pub client_id: Option<u16>,
 }
+
+/// Highest [`Method::calls_per_minute`]: a client that sends more messages is disconnected.
+pub const MAX_CALLS_PER_MINUTE: u32 = 30_000;
 
 /// An argument or a returned value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -313,6 +318,7 @@ impl Method {
             args,
             returns: Vec::new(),
             exposed: Exposure::No,
+            calls_per_minute: None,
             detail_distance: None,
             latest_only: false,
             reliable: true,

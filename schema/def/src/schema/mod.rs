@@ -20,7 +20,7 @@ pub use account::{AccountView, Holding};
 pub use encoding::{SchemaDecodeError, SchemaProblem};
 pub use entity::{DetailedPosition, EntityType, LodLevel, Parts, Reach, Volatile};
 pub use ledger_names::LedgerNames;
-pub use member::{Argument, Distribution, Exposure, Index, Method, Property};
+pub use member::{Argument, Distribution, Exposure, Index, MAX_CALLS_PER_MINUTE, Method, Property};
 
 use crate::data_type::Field;
 

@@ -148,6 +148,9 @@ fn describe_methods(part: &str, methods: &[Method], out: &mut String) {
         if method.exposed != Exposure::No {
             let _ = write!(out, ", exposed {:?}", method.exposed);
         }
+        if let Some(calls) = method.calls_per_minute {
+            let _ = write!(out, ", {calls} calls per minute");
+        }
         if let Some(distance) = method.detail_distance {
             let _ = write!(out, ", within {distance}");
         }

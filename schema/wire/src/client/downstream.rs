@@ -66,17 +66,21 @@ pub enum CallRefusal {
     /// The arguments do not fit the method.
     #[error("the arguments do not fit the method; check that client and realm have the same definitions")]
     BadArguments,
+    /// The client calls the method more often than its definition allows.
+    #[error("the client calls the method too often; wait, and see `CallsPerMinute` in its definition")]
+    TooOften,
 }
 
 impl CallRefusal {
     /// Every reason, in the order of the codes, from 0.
-    pub const ALL: [CallRefusal; 3] = [Self::NoSuchMethod, Self::NotAllowed, Self::BadArguments];
+    pub const ALL: [CallRefusal; 4] = [Self::NoSuchMethod, Self::NotAllowed, Self::BadArguments, Self::TooOften];
 
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::NoSuchMethod => 0,
             Self::NotAllowed => 1,
             Self::BadArguments => 2,
+            Self::TooOften => 3,
         }
     }
 

@@ -93,6 +93,49 @@ fn a_call_is_not_confirmed_before_it_is_logged() {
     assert_eq!(heard(&host, entity), [number(1)]);
 }
 
+/// A method with `CallsPerMinute`: further calls are consumed and refused. Each client has its own limit.
+#[test]
+fn a_client_calls_a_limited_method_as_often_as_it_may() {
+    let mut host = Host::new();
+    let (mut player, mut other) = (log_in(&mut host, 5, 1), log_in(&mut host, 6, 2));
+    let entity = player.entity.unwrap().0;
+    let mut shout = |host: &mut Host, player: &mut Player, times: u64| -> usize {
+        let before = player.refused.len();
+        for call in 0..times {
+            player.call(host, Part::Base, "shout", &[number(call)]);
+        }
+        host.settle();
+        player.listen(host);
+        assert!(player.is_settled(), "what is refused is consumed too");
+        let refused = &player.refused[before..];
+        assert!(refused.iter().all(|(_, why)| *why == CallRefusal::TooOften));
+        refused.len()
+    };
+    assert_eq!(
+        shout(&mut host, &mut player, 10),
+        7,
+        "a tenth of a minute's calls come at once"
+    );
+    assert_eq!(heard(&host, entity), [0, 1, 2].map(number));
+    assert_eq!(shout(&mut host, &mut other, 10), 7, "others may call as often");
+    assert_eq!(shout(&mut host, &mut player, 1), 1);
+    host.pass(2_000);
+    assert_eq!(shout(&mut host, &mut player, 2), 1, "one every two seconds");
+    host.pass(60_000);
+    assert_eq!(shout(&mut host, &mut player, 5), 2);
+    player.call(&mut host, Part::Base, "hear", &[number(77)]);
+    host.settle();
+    assert_eq!(
+        heard(&host, entity).last(),
+        Some(&number(77)),
+        "other methods are not limited"
+    );
+
+    let before = heard(&host, entity).len();
+    host.crash();
+    assert_eq!(heard(&host, entity).len(), before, "what was admitted is in the log");
+}
+
 #[test]
 fn unexposed_calls_are_consumed_and_not_run() {
     let mut host = Host::new();
@@ -106,7 +149,7 @@ fn unexposed_calls_are_consumed_and_not_run() {
     };
     let method = good.message[0];
     let calls = [
-        spoiled(1, 11, &[]),
+        spoiled(1, 12, &[]),
         spoiled(2, u8::MAX, &[]),
         spoiled(3, method, &[1, 2, 3]),
         spoiled(4, method, &[1, 2, 3, 4, 5]),

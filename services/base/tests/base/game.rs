@@ -94,7 +94,10 @@ pub(crate) fn schema() -> Arc<Schema> {
             exposed("recall", vec![Argument::new("email", DataType::Unicode)]),
             exposed("pry", Vec::new()),
             Method::new("run_errand", Vec::new()),
+            exposed("shout", vec![Argument::new("number", DataType::UInt32)]),
         ];
+        let shout = entity_type.base_methods.last_mut();
+        shout.expect("it has methods").calls_per_minute = Some(30);
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
     account.properties.extend([
@@ -291,7 +294,7 @@ impl Behaviour for Game {
                 let advised = context.set_global(GlobalScope::Bases, "advised", number.clone());
                 advised.unwrap();
             }
-            ("hear", [number]) => {
+            ("hear" | "shout", [number]) => {
                 let mut heard = context.get("heard").unwrap().into_owned();
                 let Value::Sequence(numbers) = &mut heard else {
                     unreachable!()

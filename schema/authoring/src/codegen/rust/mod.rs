@@ -319,6 +319,9 @@ fn about_method(method: &Method, kind: &str) -> String {
         Exposure::OwnClient => "; the own client may call it",
         Exposure::AllClients => "; clients may call it",
     };
+    if let Some(calls) = method.calls_per_minute {
+        about += &format!(", {calls} times per minute");
+    }
     if let Some(distance) = method.detail_distance {
         about += &format!("; within {distance} m");
     }
