@@ -5,12 +5,12 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
 };
 
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, EntryNumber, Epoch, EventNumber, Hash, NoticeNumber, OwnerId, OwnerKind,
-    Part, SpaceId, Tick, TimerId,
+    Part, SpaceId, Tick,
 };
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -431,8 +431,8 @@ impl OwnerState {
                 return Ok(());
             }
             _ if self.part() != Some(part) => return Err("this owner does not hold such parts"),
-            Body::Confirmed { .. } if !self.entities.contains_key(&entity) => {
-                return self.confirm_estate(entity, event);
+            Body::Confirmed { .. } | Body::Resumed { .. } if !self.entities.contains_key(&entity) => {
+                return self.apply_to_ended(entity, event);
             }
             Body::BaseCreated(_) | Body::CellCreated(_) | Body::Onloaded { .. } => self.begin(entity, event)?,
             Body::Returned { to, number } => {
@@ -467,7 +467,7 @@ impl OwnerState {
                 Ok(())
             }
             Body::CellEnding => {
-                let ended = ended(image).ok_or("the part is no cell part with a base part")?;
+                let ended = image.ended().ok_or("the part is no cell part with a base part")?;
                 self.ending.insert(entity, ended);
                 Ok(())
             }
@@ -533,6 +533,11 @@ impl OwnerState {
             }
             _ => return Err("nothing begins with this event"),
         };
+        if let Body::CellCreated(creation) = &event.body
+            && creation.former.is_some() != event.history.is_some()
+        {
+            return Err("only a further cell part takes a history number");
+        }
         if self.entities.contains_key(&entity) {
             return Err("the entity exists already");
         }
@@ -583,7 +588,7 @@ impl OwnerState {
         }
     }
 
-    fn confirm_estate(&mut self, entity: EntityId, event: &Event) -> Result<(), &'static str> {
+    fn apply_to_ended(&mut self, entity: EntityId, event: &Event) -> Result<(), &'static str> {
         if let Some(image) = self.ending.get_mut(&entity) {
             return apply_to_links(&mut image.links, &event.body).unwrap_or(Ok(()));
         }
@@ -628,28 +633,6 @@ fn database_of(image: &Image) -> Option<DatabaseId> {
         .filter(|database| database.0 != 0)
 }
 
-/// What is left of a cell part that has a base part, once it has ended: its properties, its numbers, and its calls.
-fn ended(image: &Image) -> Option<Image> {
-    let part = image.cell().filter(|cell| cell.based).map(|_| CellImage {
-        based: true,
-        life: Some(0),
-        ..CellImage::default()
-    })?;
-    Some(Image {
-        recent: VecDeque::new(),
-        timers: BTreeMap::new(),
-        last_timer: TimerId(0),
-        client: None,
-        links: Links {
-            awaiting: BTreeMap::new(),
-            ..image.links.clone()
-        },
-        properties: image.properties.clone(),
-        part: PartImage::Cell(part),
-        ..*image
-    })
-}
-
 /// Appends an event that others may see to the entity's history.
 fn remember(image: &mut Image, event: &Event) -> Result<(), &'static str> {
     let Some(number) = event.history else { return Ok(()) };
@@ -657,6 +640,10 @@ fn remember(image: &mut Image, event: &Event) -> Result<(), &'static str> {
         return Err("its history number is not the next");
     }
     image.history = number;
+    if matches!(event.body, Body::CellCreated(_)) {
+        // Nothing leads from the state of the former part to this one: who has that is sent the whole state.
+        return Ok(());
+    }
     if image.recent.len() == HISTORY_KEPT {
         image.recent.pop_front();
     }

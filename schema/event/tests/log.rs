@@ -312,7 +312,8 @@ impl Run {
         self.record(Subject::Owner, None, called);
         self.create_as(entity, Some(former));
         let created = &self.state.entities[&entity];
-        assert_eq!(created.history, image.history);
+        assert_eq!(created.history, image.history.next());
+        assert!(created.recent.is_empty(), "nothing leads from the former part to it");
     }
 
     fn create(&mut self) {
@@ -341,9 +342,10 @@ impl Run {
             }),
             former,
         };
+        let history = creation.former.as_ref().map(|former| former.history.next());
         self.record(
             Subject::Entity(entity, Part::Cell),
-            None,
+            history,
             Body::CellCreated(Box::new(creation)),
         );
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use annals_def::Value;
-use annals_event::{BaseImage, Body, Call, CellCreation, ClientLink, FormerCell, Image, Place, Subject};
+use annals_event::{Body, Call, CellCreation, ClientLink, FormerCell, Image, Link, Place, Subject};
 use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId};
 use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Stored, inquiry::NotLearned};
 use annals_wire::{
@@ -43,10 +43,11 @@ impl BaseRole {
         }
     }
 
-    /// Requests the cell part of an entity. Its behaviour learns the outcome by `cell_gained` or `cell_lost`.
+    /// Requests the cell part of an entity. Its behaviour learns by `cell_gained` that there is one, and by `cell_lost` if
+    /// the cell owner has denied it.
     ///
     /// # Errors
-    /// When it has one, or is no longer here.
+    /// When it has one, can have none there, or is no longer here.
     pub(crate) fn create_cell(
         &mut self,
         cx: &mut OwnerContext,
@@ -70,19 +71,16 @@ impl BaseRole {
             .unwrap_or_default();
         let properties = stored.into_iter().chain(properties.iter().cloned()).collect();
         let has_part = cx.type_of(type_id).is_some_and(|found| found.parts.cell);
-        let properties = cx.initial(type_id, Part::Cell, properties);
-        let owner = self
-            .map
-            .as_ref()
-            .and_then(|map| map.owner_at(place.space, place.position));
-        let (Some(owner), Ok(properties)) = (owner, properties) else {
-            self.deny_cell(cx, entity);
-            return Ok(());
-        };
-        if !has_part || !place.is_sound() {
-            self.deny_cell(cx, entity);
-            return Ok(());
+        if !has_part {
+            return Err(Denied::NoCellPart { entity });
         }
+        if !place.is_sound() {
+            return Err(Denied::Place);
+        }
+        let properties = cx.initial(type_id, Part::Cell, properties)?;
+        let map = self.map.as_ref();
+        let owner = map.and_then(|map| map.owner_at(place.space, place.position));
+        let owner = owner.ok_or(Denied::NoSpace(place.space))?;
         let former = cx.image(entity).and_then(former_cell);
         let creation = CellCreation {
             entity,
@@ -137,11 +135,6 @@ impl BaseRole {
         let registry = self.map.as_ref().and_then(|map| map.bootstrap);
         cx.deregister(entity, key.to_owned(), registry.ok_or(Denied::NoRegistry)?);
         Ok(())
-    }
-
-    fn deny_cell(&mut self, cx: &mut OwnerContext, entity: EntityId) {
-        self.counters.denied += 1;
-        cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
     }
 
     /// Destroys an entity: its cell part first, and then the base part.
@@ -224,7 +217,11 @@ impl BaseRole {
             return cx.report(OwnerError::Impossible { entity, what });
         }
         if cx.image(entity).is_some() {
+            let (base, cell) = (Address::Base(entity), Address::Cell(entity));
+            let taken = former.links.taken.get(&base).copied().unwrap_or_default();
             cx.record_for(entity, false, Body::CellReturned { former, properties });
+            // Among them may be that the former part should end, or serve a client: not for the next one.
+            cx.end_link(&Nowhere, Link { from: base, to: cell }, taken);
             cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
         }
     }
@@ -265,7 +262,7 @@ impl BaseRole {
     }
 
     /// Lets a session control an entity, and restarts both views of its client.
-    fn restart_views(&mut self, cx: &mut OwnerContext, id: SessionId, entity: EntityId) -> bool {
+    pub(crate) fn restart_views(&mut self, cx: &mut OwnerContext, id: SessionId, entity: EntityId) -> bool {
         let schema = std::sync::Arc::clone(cx.schema());
         let seen = cx
             .image(entity)
@@ -290,11 +287,15 @@ impl BaseRole {
     }
 }
 
+/// Whether an entity had a cell part, and has none now.
+pub(crate) fn has_lost_cell(image: &Image, entity: EntityId) -> bool {
+    let had_cell = image.links.taken.contains_key(&Address::Cell(entity));
+    had_cell && image.base().is_some_and(|base| base.cell.is_none())
+}
+
 /// Whether the cell part of an entity has ended and its state has not returned (rule C17).
 fn is_returning(image: &Image, entity: EntityId) -> bool {
-    let had_cell = image.links.taken.contains_key(&Address::Cell(entity));
-    let is_here = |base: &BaseImage| base.cell.is_some() || base.cell_links.is_some();
-    had_cell && !image.base().is_some_and(is_here)
+    has_lost_cell(image, entity) && image.base().is_some_and(|base| base.cell_links.is_none())
 }
 
 /// What the next cell part of an entity continues, if it had one before.

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use annals_event::{Body, Call, CallError, Link, Links, Subject};
-use annals_ids::{Address, CallNumber, EntityId, OwnerId};
+use annals_event::{Body, Call, Link, Links, Subject};
+use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part};
 use annals_wire::bus::{CallMessage, Message};
 
 use crate::{
@@ -337,7 +337,14 @@ impl OwnerContext {
         }
         let confirmed = self.call_links.confirmed.entry(link).or_default();
         *confirmed = upto.max(*confirmed);
-        if *confirmed == last {
+        let is_whole = *confirmed == last;
+        if let Some((entity, Part::Cell)) = link.from.entity()
+            && self.state().ending.contains_key(&entity)
+        {
+            // Its base part waits for this.
+            self.log_confirmations();
+        }
+        if is_whole {
             self.call_links.stop(link);
             return;
         }
@@ -503,14 +510,6 @@ impl OwnerContext {
         None
     }
 
-    /// The error for a call whose receiver does not exist.
-    pub(crate) fn no_such(to: Address) -> CallError {
-        match to {
-            Address::Cell(_) => CallError::NoSuchCellEntity,
-            _ => CallError::NoSuchEntity,
-        }
-    }
-
     /// Whether an address is real here.
     #[must_use]
     pub fn is_here(&self, address: Address) -> bool {
@@ -558,7 +557,7 @@ impl OwnerContext {
     /// Whether an outbound call is answered and only waits for an earlier one to be confirmed.
     fn is_answered_outside(&self, link: Link, number: CallNumber) -> bool {
         let part = link.from.entity().filter(|_| link.to == OUTSIDE);
-        let image = part.and_then(|(entity, _)| self.image(entity));
+        let image = part.and_then(|(entity, _)| self.image(entity).or_else(|| self.state().ending.get(&entity)));
         image.is_some_and(|image| !image.links.awaiting.contains_key(&(OUTSIDE, number)))
     }
 

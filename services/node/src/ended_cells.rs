@@ -13,6 +13,15 @@ impl OwnerContext {
             self.record_for(entity, false, Body::CellEnding);
         }
         self.record_for(entity, false, Body::Destroyed);
+        self.adopt_ended(entity);
+    }
+
+    /// Tracks the outbound calls of a cell part that has ended, and notes whether all its calls are confirmed.
+    pub(crate) fn adopt_ended(&mut self, entity: EntityId) {
+        if let Some(image) = self.journal.state().ending.get(&entity) {
+            self.schedule.adopt(entity, image);
+        }
+        self.note_ended_cell(entity);
     }
 
     /// Notes whether all calls of a cell part that has ended are confirmed.

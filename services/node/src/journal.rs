@@ -154,7 +154,11 @@ impl Journal {
     /// # Panics
     /// If the event is impossible in this state: the caller checks that.
     pub fn record(&mut self, subject: Subject, shown: bool, body: Body) -> usize {
-        let history = if shown { self.next_history(subject) } else { None };
+        let history = match &body {
+            Body::CellCreated(creation) => creation.former.as_ref().map(|former| former.history.next()),
+            _ if shown => self.next_history(subject),
+            _ => None,
+        };
         let event = Event {
             subject,
             cause: self.cause,

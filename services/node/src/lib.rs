@@ -32,6 +32,7 @@ pub mod time;
 mod trail;
 mod trouble;
 pub mod typed;
+mod waits;
 pub mod writer;
 
 pub use around::{Around, Nowhere, Region, Shape};

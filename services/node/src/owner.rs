@@ -28,15 +28,13 @@ use crate::{
     exposed,
     global_exchange::GlobalExchange,
     ids::IdBlocks,
-    inquiry::{DATABASE, NotLearned},
     journal::Journal,
     lifecycle_events::{LifecycleEvent, LifecycleEvents},
-    outbound::{OUTSIDE, OutboundAnswer},
+    outbound::OutboundAnswer,
     output::{Output, Request},
     owner_context::{GlobalNotice, Local, OwnerContext, OwnerContextParts},
     schedule::Due,
     tally::{CostKind, Member},
-    teleport::LOCATED,
     time::{Mono, Now},
     trouble::OwnerError,
     writer::{self, Action, Chain, Durability, Wanted, Writer},
@@ -253,7 +251,7 @@ impl<R: Role> Owner<R> {
             Input::Role(input) if self.is_full() && !R::is_vital(&input) => {}
             // The call is performed again.
             Input::Outbound(_) if self.is_full() => {}
-            Input::Outbound(answer) => self.take_answer(&answer),
+            Input::Outbound(answer) => self.cx.take_answer(self.role.around(), &answer),
             Input::Bus(envelope) => self.hear(envelope),
             Input::Role(input) => self.role.handle(&mut self.cx, input),
         }
@@ -535,7 +533,7 @@ impl<R: Role> Owner<R> {
     fn fail_next_link(&mut self) -> bool {
         let lost = self.cx.send_due();
         if let Some(link) = lost {
-            self.fail_link(link);
+            self.cx.fail_link(self.role.around(), link);
         }
         lost.is_some()
     }
@@ -545,7 +543,10 @@ impl<R: Role> Owner<R> {
         let due = self.cx.schedule.pop(self.cx.now.world);
         match due {
             Some(Due::Timer(entity, timer)) => self.fire(entity, timer),
-            Some(Due::Reply(entity, to, number)) => self.resume(entity, to, number, &Err(CallError::NoReply)),
+            Some(Due::Reply(entity, to, number)) => {
+                let late = Err(CallError::NoReply);
+                self.cx.resume(self.role.around(), entity, (to, number), &late);
+            }
             None => return false,
         }
         true
@@ -593,7 +594,7 @@ impl<R: Role> Owner<R> {
             Message::Moved { entity, to } => self.cx.redirect(from, entity, to),
             Message::Gone { link } => match link.from {
                 Address::Client(_) => self.role.to_client(&mut self.cx, ClientCallStatus::Gone(link)),
-                _ => self.fail_link(link),
+                _ => self.cx.fail_link(self.role.around(), link),
             },
             Message::Refused { link, number, reason } => {
                 let status = ClientCallStatus::Refused(link, number, reason);
@@ -626,7 +627,8 @@ impl<R: Role> Owner<R> {
             (Call::Method { method, args, .. }, Some((entity, _))) => self.run_method(entity, method, &args, &caller),
             (Call::Exposed { message }, Some((entity, _))) => self.run_exposed(sender, entity, &message, &caller),
             (Call::Reply { of, outcome }, Some((entity, _))) => {
-                self.resume(entity, caller.link.from, of, &outcome);
+                self.cx
+                    .resume(self.role.around(), entity, (caller.link.from, of), &outcome);
             }
             (Call::Locate, Some((entity, _))) => {
                 let outcome = self.cx.whereabouts(entity);
@@ -754,57 +756,6 @@ impl<R: Role> Owner<R> {
             return Err(CallError::Authenticate(text));
         }
         check_args(entity_type, found, args).map_err(|denied| OwnerContext::denied(&denied))
-    }
-
-    fn resume(&mut self, entity: EntityId, to: Address, number: CallNumber, outcome: &annals_event::Outcome) {
-        let awaiting = self
-            .cx
-            .image(entity)
-            .and_then(|image| image.links.awaiting.get(&(to, number)))
-            .cloned();
-        let Some(awaiting) = awaiting else { return };
-        if to == DATABASE {
-            return self.cx.inform(entity, number, &Err(NotLearned::Late));
-        }
-        self.cx.record_for(entity, false, Body::Resumed { to, number });
-        if to == OUTSIDE {
-            let from = self.cx.journal.address(entity);
-            self.cx.settle_outbound(from);
-        }
-        if awaiting.then == LOCATED {
-            return self.cx.located(entity, self.role.around(), &awaiting.note, outcome);
-        }
-        self.cx.run(entity, self.role.around(), |behaviour, context| {
-            behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
-        });
-    }
-
-    /// Takes the answer to an outbound call. If its part is elsewhere now, it is performed again from there.
-    fn take_answer(&mut self, answer: &OutboundAnswer) {
-        let OutboundAnswer { from, number, outcome } = answer;
-        let Some((entity, _)) = from.entity() else { return };
-        if self.cx.is_here(*from) {
-            self.resume(entity, OUTSIDE, *number, outcome);
-            // Confirmations of a former holder may have been lost.
-            self.cx.settle_outbound(*from);
-        } else {
-            self.cx.settle_outbound_of_ended(*from, *number);
-        }
-    }
-
-    /// The receiver of calls is gone for good: notifies the callers.
-    fn fail_link(&mut self, link: Link) {
-        let (asked, lost) = self.cx.give_up(link);
-        let Some((entity, _)) = link.from.entity() else { return };
-        let one_way = lost.saturating_sub(asked.len());
-        for number in asked {
-            self.resume(entity, link.to, number, &Err(OwnerContext::no_such(link.to)));
-        }
-        if one_way > 0 {
-            self.cx.run(entity, self.role.around(), |behaviour, context| {
-                behaviour.calls_lost(context, link.to);
-            });
-        }
     }
 }
 

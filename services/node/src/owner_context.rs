@@ -143,7 +143,7 @@ impl OwnerContext {
         for entity in ending {
             let links = &cx.journal.state().ending[&entity].links;
             cx.call_links.adopt(Address::Cell(entity), links);
-            cx.note_ended_cell(entity);
+            cx.adopt_ended(entity);
         }
         cx
     }

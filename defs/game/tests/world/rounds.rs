@@ -35,7 +35,10 @@ fn hero() -> Arc<Schema> {
     Arc::new(Schema::new(vec![hero], Vec::new(), Vec::new()))
 }
 
-struct Rounds;
+/// Whether a hero that leaves a round joins the next one at once, and at the same place.
+struct Rounds {
+    at_once: bool,
+}
 
 fn add(context: &mut Context<'_>, property: &'static str) -> u32 {
     let next = context.read::<u32>(property).unwrap() + 1;
@@ -43,17 +46,28 @@ fn add(context: &mut Context<'_>, property: &'static str) -> u32 {
     next
 }
 
-fn join(context: &mut Context<'_>) {
-    let round = usize::try_from(add(context, "round")).unwrap();
-    let (x, _) = PLACES[round % 2];
+impl Rounds {
+    fn join(&self, context: &mut Context<'_>) {
+        let round = add(context, "round");
+        let (x, _) = if self.at_once {
+            PLACES[0]
+        } else {
+            PLACES[usize::try_from(round).unwrap() % 2]
+        };
+        let score = context.entity_type().property_named("score").unwrap().index;
+        let given = self.at_once.then(|| (score, Value::UInt(u64::from(round) * 100)));
+        create_cell(context, x, given.into_iter().collect());
+    }
+}
+
+fn create_cell(context: &mut Context<'_>, x: f32, properties: Vec<(MemberId, Value)>) {
     let place = Place {
         space: SpaceId(1),
         position: Position { x, y: 0.0, z: 0.0 },
         ..Place::default()
     };
-    let (entity, properties) = (context.entity(), Vec::new());
     let create = Request::CreateCell {
-        entity,
+        entity: context.entity(),
         place,
         properties,
     };
@@ -62,7 +76,13 @@ fn join(context: &mut Context<'_>) {
 
 impl Behaviour for Rounds {
     fn client_attached(&self, context: &mut Context<'_>) {
-        join(context);
+        self.join(context);
+    }
+
+    fn cell_lost(&self, context: &mut Context<'_>) {
+        if self.at_once {
+            self.join(context);
+        }
     }
 
     fn client_lost(&self, context: &mut Context<'_>) {
@@ -74,7 +94,7 @@ impl Behaviour for Rounds {
         let (entity, base) = (context.entity(), context.mailbox(Part::Cell).to_part(Part::Base));
         match (context.part(), method.0) {
             (Part::Base, 0) => context.request(Request::DestroyCell { entity }).unwrap(),
-            (Part::Base, 1) => join(context),
+            (Part::Base, 1) => self.join(context),
             (Part::Base, _) => drop(add(context, "reported")),
             (Part::Cell, _) => {
                 add(context, "score");
@@ -111,7 +131,7 @@ fn leave_round(realm: &mut TestRealm, player: usize, entity: EntityId) {
 
 #[test]
 fn a_player_has_a_cell_part_in_each_round() {
-    let mut realm = TestRealm::new(hero(), Arc::new(Rounds), HERO);
+    let mut realm = TestRealm::new(hero(), Arc::new(Rounds { at_once: false }), HERO);
     let players = [realm.join(), realm.join(), realm.join()];
     let heroes = players.map(|player| in_round(&mut realm, player, 1));
     let [traveller, west, east] = players;
@@ -169,5 +189,61 @@ fn a_player_has_a_cell_part_in_each_round() {
     for owner in [WEST, EAST] {
         let state = realm.state(owner);
         assert!(state.ending.is_empty() && state.estates.is_empty());
+    }
+}
+
+/// The next cell part may begin with other properties than the former one had: whoever has seen that sees this one as it
+/// is, however soon it begins, and whether it begins on the same cell.
+#[test]
+fn those_who_saw_the_former_cell_part_see_the_next_one_as_it_is() {
+    let mut realm = TestRealm::new(hero(), Arc::new(Rounds { at_once: true }), HERO);
+    let (hero, watcher) = (realm.join(), realm.join());
+    let [own, other] = [hero, watcher].map(|player| {
+        realm.until("the player is in the world", |realm| {
+            let controls = realm.players[player].core.controls();
+            controls.is_some_and(|(entity, _)| realm.position(player, entity).is_some())
+        });
+        realm.players[player].core.controls().unwrap().0
+    });
+    for round in 1..=8_u32 {
+        realm.until("both see the round's score", |realm| {
+            let seen = [hero, watcher].map(|player| realm.read::<u32>(player, own, "score"));
+            seen == [Some(round * 100); 2] && realm.position(watcher, own).is_some()
+        });
+        realm.call(hero, own, Part::Cell, "hit", &[]);
+        realm.until("both see the hit", |realm| {
+            [hero, watcher].map(|player| realm.read::<u32>(player, own, "score")) == [Some(round * 100 + 1); 2]
+        });
+        assert_eq!(realm.read::<u32>(hero, other, "score"), Some(100));
+        realm.pass(u64::from(round % 4) * 70);
+        realm.call(hero, own, Part::Base, "leaveRound", &[]);
+    }
+}
+
+/// A client that is away when its cell part ends has an empty view when it returns.
+#[test]
+fn a_returning_client_learns_that_its_cell_part_has_ended() {
+    for crashes in [false, true] {
+        let mut realm = TestRealm::new(hero(), Arc::new(Rounds { at_once: false }), HERO);
+        let player = realm.join();
+        let own = in_round(&mut realm, player, 1);
+        realm.cut_off(player);
+        realm.ask_base(own, "leaveRound", Vec::new());
+        realm.until("the entity has no cell part", |realm| {
+            let image = &realm.state(BASE).entities[&own];
+            image.base().is_some_and(|base| base.cell_links.is_some())
+        });
+        if crashes {
+            realm.crash(BASE);
+        }
+        realm.reconnect(player);
+        realm.until("the client's view is empty", |realm| {
+            realm.seen(player, "Hero").is_empty()
+        });
+        realm.until("its base part is there", |realm| {
+            realm.read::<u32>(player, own, "round") == Some(1)
+        });
+        realm.call(player, own, Part::Base, "joinRound", &[]);
+        in_round(&mut realm, player, 2);
     }
 }

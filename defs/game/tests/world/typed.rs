@@ -48,6 +48,7 @@ impl Behaviour for Doing {
 
     fn created(&self, context: &mut Context<'_>) {
         match context.part() {
+            Part::Base if !context.entity_type().parts.cell => {}
             Part::Base => {
                 let place = annals_event::Place {
                     space: WORLD,

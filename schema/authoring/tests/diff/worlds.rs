@@ -104,8 +104,7 @@ impl World {
         let args = args.collect();
         let mut method = Method::new(self.name("method"), args);
         method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][at(3, dice)];
-        let is_limited = method.exposed != Exposure::No && dice().is_multiple_of(2);
-        method.calls_per_minute = is_limited.then(|| 1 + dice() as u32 % 100);
+        method.calls_per_minute = (method.exposed == Exposure::OwnClient).then_some(60);
         method
     }
 
@@ -300,7 +299,11 @@ impl World {
                     argument.data_type = data_type;
                 }
             }
-            7 => methods[place].exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][at(3, dice)],
+            7 => {
+                let method = &mut methods[place];
+                method.exposed = [Exposure::No, Exposure::OwnClient, Exposure::AllClients][at(3, dice)];
+                method.calls_per_minute = (method.exposed == Exposure::AllClients).then_some(30);
+            }
             _ => {
                 let method = &mut methods[place];
                 method.detail_distance = Some((dice() % 5) as f32);

@@ -1,8 +1,10 @@
 //! What the next cell part of an entity continues from the one that has ended (rule C17).
 
-use annals_ids::HistoryNumber;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::image::{Links, take_generation_or_none};
+use annals_ids::{Address, HistoryNumber, OwnerId, TimerId};
+
+use super::image::{CellImage, Image, Links, PartImage, take_generation_or_none};
 use crate::encoding::{Malformed, Reader, put_number};
 
 /// The numbers of a cell part that has ended.
@@ -24,6 +26,34 @@ impl FormerCell {
         Ok(Self {
             history: HistoryNumber(reader.ordinal("history number")?),
             links: take_ends(reader)?,
+        })
+    }
+}
+
+impl Image {
+    /// What is left of a cell part that has a base part, once it has ended: its properties, its numbers, its calls, and the
+    /// deadlines of the outbound ones.
+    pub(crate) fn ended(&self) -> Option<Self> {
+        let part = self.cell().filter(|cell| cell.based).map(|_| CellImage {
+            based: true,
+            life: Some(0),
+            ..CellImage::default()
+        })?;
+        let awaiting = self.links.awaiting.iter();
+        let outbound = awaiting.filter(|((to, _), _)| *to == Address::Owner(OwnerId::OUTSIDE));
+        let outbound = outbound.map(|(call, wait)| (*call, wait.clone()));
+        Some(Self {
+            recent: VecDeque::new(),
+            timers: BTreeMap::new(),
+            last_timer: TimerId(0),
+            client: None,
+            links: Links {
+                awaiting: outbound.collect(),
+                ..self.links.clone()
+            },
+            properties: self.properties.clone(),
+            part: PartImage::Cell(part),
+            ..*self
         })
     }
 }

@@ -72,7 +72,8 @@ impl Numbers {
     /// Takes the state from which a log continues.
     pub(super) fn take_floor(&mut self, state: &OwnerState) {
         let departing = state.departing.values().map(|(entity, image)| (entity, image));
-        for (entity, image) in state.entities.iter().chain(departing) {
+        let here = state.entities.iter().chain(&state.ending);
+        for (entity, image) in here.chain(departing) {
             let spans = self.histories.entry((*entity, Part::Cell)).or_default();
             spans.seed(image.history.0, state.owner, state.tail.batch);
         }

@@ -99,7 +99,7 @@ fn a_client_calls_a_limited_method_as_often_as_it_may() {
     let mut host = Host::new();
     let (mut player, mut other) = (log_in(&mut host, 5, 1), log_in(&mut host, 6, 2));
     let entity = player.entity.unwrap().0;
-    let mut shout = |host: &mut Host, player: &mut Player, times: u64| -> usize {
+    let shout = |host: &mut Host, player: &mut Player, times: u64| -> usize {
         let before = player.refused.len();
         for call in 0..times {
             player.call(host, Part::Base, "shout", &[number(call)]);

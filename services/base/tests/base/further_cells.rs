@@ -2,15 +2,16 @@
 
 use annals_base::BaseInput;
 use annals_def::Value;
-use annals_event::FormerCell;
-use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, MemberId, OwnerId, Part};
-use annals_node::Context;
+use annals_event::{FormerCell, Place};
+use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, MemberId, OwnerId, Part, SpaceId};
+use annals_node::{Context, Request};
 
 use crate::{
     cell::Cell,
-    game::{Game, text},
+    game::{Game, create_cell, text},
     host::{CELL, Host, map},
     lifecycle::{avatar, trail},
+    player::log_in,
 };
 
 /// The index of the avatars' only cell property.
@@ -174,4 +175,76 @@ fn the_state_of_a_cell_part_never_replaces_that_of_another_one() {
     let base = host.image(avatar).base().unwrap();
     assert_eq!((base.cell, base.cell_history), (None, Some(HistoryNumber(40))));
     assert_eq!(trail(&host, avatar), "bAgl");
+}
+
+/// The cell part ends by itself while the base part asks it to end: that is not for the next one. Nor is a change of its
+/// client that the former one has not taken.
+#[test]
+fn calls_that_the_former_cell_part_has_not_taken_are_not_for_the_next_one() {
+    for loses_client in [false, true] {
+        let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+        let (mut player, avatar) = avatar(&mut host, &mut cell);
+        cell.parts.remove(&avatar);
+        cell.withholds = true;
+        if loses_client {
+            host.role(BaseInput::Closed {
+                connection: player.connection,
+            });
+            host.pass(31_000);
+        } else {
+            player.call(&mut host, Part::Base, "shed", &[]);
+        }
+        host.settle();
+        let open = host.image(avatar).links.sent[&Address::Cell(avatar)].unconfirmed.len();
+        assert!(open > 0, "the base part has called it");
+        host.sent.clear();
+        for report in [cell.say_placed(avatar, None), cell.say_returned(avatar)] {
+            host.hear(report);
+            host.settle();
+        }
+        let sent = &host.image(avatar).links.sent[&Address::Cell(avatar)];
+        assert!(sent.unconfirmed.is_empty(), "{:?}", sent.unconfirmed);
+        assert!(trail(&host, avatar).ends_with('l'));
+        let entity_type = host.schema.entity_type(host.image(avatar).type_id).unwrap();
+        let grow = entity_type.base_method_named("grow").unwrap().index;
+        host.sent.clear();
+        host.call(avatar, grow);
+        host.settle();
+        host.sent.retain(|(to, _)| *to == CELL);
+        settle(&mut host, &mut cell);
+        assert!(cell.parts.contains_key(&avatar), "the next one goes on");
+        assert!(trail(&host, avatar).ends_with("lg"), "{}", trail(&host, avatar));
+    }
+}
+
+#[test]
+fn a_cell_part_that_nobody_can_hold_is_denied() {
+    let game = Game {
+        errand: Some(|context| {
+            let Request::CreateCell { entity, place, .. } = create_cell(context.entity()) else {
+                unreachable!()
+            };
+            let nowhere = Place {
+                space: SpaceId(77),
+                ..place
+            };
+            let properties = Vec::new();
+            let create = Request::CreateCell {
+                entity,
+                place: nowhere,
+                properties,
+            };
+            context.request(create).unwrap();
+        }),
+        ..Game::default()
+    };
+    let mut host = Host::of(game);
+    host.role(BaseInput::Map(map()));
+    let player = log_in(&mut host, 5, 1);
+    let (account, type_id) = player.entity.unwrap();
+    let entity_type = host.schema.entity_type(type_id).unwrap();
+    let method = entity_type.base_method_named("run_errand").unwrap().index;
+    host.call(account, method);
+    host.settle();
+    assert_eq!(trail(&host, account), "bAP", "an account has no cell part");
 }

@@ -221,6 +221,7 @@ impl Behaviour for Game {
             Denied::ClientKept { .. } => 'K',
             Denied::HasCell { .. } => 'C',
             Denied::CellEnding { .. } => 'E',
+            Denied::NoCellPart { .. } => 'P',
             Denied::NoSpace(_) => 'N',
             other => panic!("{other}"),
         };

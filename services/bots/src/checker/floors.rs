@@ -91,7 +91,8 @@ impl Floors {
 
     fn take(&mut self, state: OwnerState) {
         self.tails.insert(state.owner, state.tail);
-        self.ended.extend(state.estates.into_keys());
+        self.ended
+            .extend(state.estates.into_keys().chain(state.ending.into_keys()));
         let departing = state.departing.into_values();
         for (entity, image) in state.entities.into_iter().chain(departing) {
             let floor = Floor::of(image);

@@ -57,6 +57,8 @@ pub(super) struct History {
     type_id: Option<TypeId>,
     /// Whether its creation was read.
     is_created: bool,
+    /// Whether only creations of further cell parts were read: the first one ended before.
+    is_further: bool,
     /// The leaf of its last event that was read.
     latest: Option<(Shard, LeafIndex)>,
     /// A base part's view of the ledger, as far as its log was read without a gap.
@@ -271,6 +273,7 @@ impl Histories {
         let history = self.parts.entry((entity, part)).or_default();
         match &event.body {
             Body::BaseCreated(creation) => history.created(creation.type_id, &creation.properties),
+            Body::CellCreated(creation) if creation.former.is_some() => history.created_again(creation.type_id),
             Body::CellCreated(creation) => history.created(creation.type_id, &creation.properties),
             Body::Onloaded { image, .. } => history.type_id = history.type_id.or(Some(image.type_id)),
             Body::Booked(update) => {
@@ -323,7 +326,14 @@ impl History {
 
     /// The number up to which its events may have been deleted by retention.
     pub(super) fn floor(&self) -> HistoryNumber {
-        self.floor
+        if !self.is_further || self.floor != HistoryNumber(0) {
+            return self.floor;
+        }
+        // A cell part that ended before the horizon has no floor.
+        let first = self.shown.keys().next().into_iter().chain(self.gathered.keys().next());
+        first
+            .min()
+            .map_or(self.floor, |first| HistoryNumber(first.0.saturating_sub(1)))
     }
 
     /// The newest number.
@@ -340,16 +350,17 @@ impl History {
 
     /// The first missing number, and the first number after the gap.
     fn first_gap(&self) -> Option<(HistoryNumber, HistoryNumber)> {
-        let behind = (Bound::Excluded(self.floor), Bound::Unbounded);
+        let floor = self.floor();
+        let behind = (Bound::Excluded(floor), Bound::Unbounded);
         let count = self.shown.range(behind).count() + self.gathered.range(behind).count();
-        if self.newest().0 - self.floor.0 == count as u64 {
+        if self.newest().0 - floor.0 == count as u64 {
             return None;
         }
         let keys = self.shown.range(behind).map(|(number, _)| *number);
         let numbers: BTreeSet<HistoryNumber> = keys
             .chain(self.gathered.range(behind).map(|(number, _)| *number))
             .collect();
-        let mut expected = (self.floor.0 + 1..).map(HistoryNumber).zip(numbers);
+        let mut expected = (floor.0 + 1..).map(HistoryNumber).zip(numbers);
         expected.find(|(expected, number)| expected != number)
     }
 
@@ -407,11 +418,17 @@ impl History {
         // In a log that was filled in late, a creation may be present though later events of the history are not (rule
         // F5).
         let is_behind = self.floor == HistoryNumber(0);
-        (self.type_id, self.is_created) = (Some(type_id), true);
+        (self.type_id, self.is_created, self.is_further) = (Some(type_id), true, false);
         if is_behind {
             self.first = Some(properties.iter().cloned().collect());
         }
         self.ledger = Some(LedgerView::default());
+    }
+
+    /// A further cell part: its event has its properties.
+    fn created_again(&mut self, type_id: TypeId) {
+        self.is_further |= !self.is_created;
+        (self.type_id, self.is_created) = (Some(type_id), true);
     }
 
     /// Starts its history at the horizon, unless it was read up to there.
@@ -444,6 +461,15 @@ impl History {
         for (number, Archived { at, body }) in std::mem::take(&mut self.gathered) {
             let hash = shown_hash(entity_type, &body);
             self.shown.insert(number, Shown { at, hash });
+            if let Body::CellCreated(creation) = body {
+                for (member, value) in &creation.properties {
+                    if let Some(hash) = whole(entity_type, *member, value) {
+                        self.values.entry(*member).or_default().push((number, hash));
+                    }
+                }
+                self.held = creation.properties.into_iter().collect();
+                continue;
+            }
             let Body::Changed { member, change } = body else {
                 continue;
             };

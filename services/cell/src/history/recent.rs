@@ -26,8 +26,9 @@ impl RecentEvents {
             let Subject::Entity(entity, _) = event.subject else {
                 continue;
             };
-            if matches!(event.body, Body::Onloaded { .. }) {
+            if matches!(event.body, Body::Onloaded { .. } | Body::CellCreated(_)) {
                 self.events.remove(&entity);
+                continue;
             }
             if event.history.is_some() {
                 self.events.entry(entity).or_default().push(event.clone());

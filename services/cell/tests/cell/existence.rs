@@ -114,6 +114,43 @@ fn the_state_of_an_ended_cell_part_returns_once_its_calls_are_taken() {
     assert!(image.history >= former.history && image.history_since(HistoryNumber(0)).is_none());
 }
 
+/// An outbound call that nobody answers keeps the state of an ended cell part until its deadline, across a take-over.
+#[test]
+fn an_outbound_call_delays_the_return_of_a_cell_part_until_its_deadline() {
+    for is_answered in [false, true] {
+        let mut world = World::new(8);
+        let caller = world.spawn(AVATAR, -10.0, None);
+        world.run(500);
+        let errand: Errand = Box::new(move |context| {
+            for timeout in [4_000, 6_000] {
+                context.call_outside("shop", vec![7], timeout, (5, Vec::new())).unwrap();
+            }
+            let entity = context.entity();
+            context.request(Request::Destroy { entity }).unwrap();
+        });
+        *world.game.errand.lock().unwrap() = Some(errand);
+        world.call(caller, ACT, vec![Value::UInt(ERRAND)]);
+        world.run(1_000);
+        let returned = |world: &World| world.home.owner.as_ref().unwrap().role().returned.len();
+        assert_eq!((world.holders(caller), returned(&world)), (Vec::new(), 0));
+        world.crash(WEST);
+        world.run(500);
+        world.start(WEST);
+        world.run(2_000);
+        assert_eq!(returned(&world), 0, "the service may still answer");
+        if is_answered {
+            let calls = std::mem::take(&mut world.outbound);
+            assert!(!calls.is_empty(), "they are performed again");
+            calls.iter().for_each(|call| world.answer_outbound(call));
+            world.run(700);
+        } else {
+            world.run(5_000);
+        }
+        assert_eq!(returned(&world), 1, "is answered: {is_answered}");
+        assert!(world.live(WEST).state().ending.is_empty());
+    }
+}
+
 #[test]
 fn a_failed_creation_is_reported_as_ended() {
     let mut world = World::new(3);

@@ -121,8 +121,15 @@ pub(super) async fn keep_ended(
     (wall, schema): (WallTime, Hash),
     cell: &Image,
 ) -> Result<usize, StoreError> {
+    if let Some(kept) = shards::read_ended(transaction, entity).await? {
+        // History numbers rise from one cell part to the next.
+        let history = read_ended_image(entity, &kept)?.history;
+        if (history, kept.wall) > (cell.history, wall) {
+            return Ok(0);
+        }
+    }
     let ended = ended_cell((wall, schema), cell);
-    shards::write_ended(transaction, entity, &ended).await
+    shards::write_ended(transaction, entity, &ended)
 }
 
 /// The image of a cell part that has ended.

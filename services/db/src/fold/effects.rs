@@ -165,7 +165,7 @@ pub(super) fn report_of_end(entity: EntityId, cell: &Image) -> CallNumber {
 
 /// Whether a cell part that has ended is not the last one that the base part knows: the end of its log was lost, and is
 /// folded late.
-pub(super) fn is_former(entity: EntityId, base: &Image, cell: &Image) -> bool {
+pub(crate) fn is_former(entity: EntityId, base: &Image, cell: &Image) -> bool {
     let end = report_of_end(entity, cell);
     let taken = base
         .links

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 use std::sync::Arc;
 
 use annals_def::Schema;
-use annals_event::{Batch, Image, OwnerState};
+use annals_event::{Batch, OwnerState};
 use annals_ids::{BatchNumber, DatabaseId, EntityId, Hash, LeafIndex, OwnerId, OwnerKind, Shard};
 use annals_store::{
     KeyRange, Store, StoreError, Transaction, archive,
@@ -23,7 +23,11 @@ use super::{
     parts::{Part, ended_cell, read_part},
 };
 use crate::{
-    fold::{FoldError, check_lease, effects::Effect, find_cell},
+    fold::{
+        FoldError, check_lease,
+        effects::{Effect, is_former},
+        find_cell,
+    },
     migrations::{Migrations, read_schema},
     recovery::RecoveryError,
 };
@@ -190,9 +194,10 @@ impl Advance {
                 Some((database, Part::new(leaf, state.schema, image)))
             }
             Effect::EndCell { entity, home, cell } => {
-                let base = self.states.get(&home)?.entities.get(&entity);
-                let database = base.and_then(Image::base)?.database;
-                (database.0 != 0).then(|| (database, Part::new(leaf, batch.header.schema, &cell)))
+                let base = self.states.get(&home)?.entities.get(&entity)?;
+                let database = base.base()?.database;
+                let is_last = !is_former(entity, base, &cell);
+                (is_last && database.0 != 0).then(|| (database, Part::new(leaf, batch.header.schema, &cell)))
             }
             _ => None,
         }

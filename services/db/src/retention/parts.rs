@@ -82,9 +82,10 @@ impl Part {
 /// A cell part as it is kept when it has ended; only the properties of a cell part go to the database.
 pub(crate) fn ended_cell((wall, schema): (WallTime, Hash), cell: &Image) -> EndedCell {
     let properties: Vec<_> = cell.properties.clone().into_iter().collect();
-    let cell = Image::new(cell.type_id, cell.home, &properties, cell.part.clone());
+    let mut kept = Image::new(cell.type_id, cell.home, &properties, cell.part.clone());
+    kept.history = cell.history;
     let mut image = Vec::new();
-    cell.write(&mut image);
+    kept.write(&mut image);
     EndedCell { wall, schema, image }
 }
 

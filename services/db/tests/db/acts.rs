@@ -26,9 +26,15 @@ pub(crate) fn begin_base(
     realm.scribe(owner).record(entity, false, created);
 }
 
-/// Begins the cell part of an entity with a base.
+/// Begins the cell part of an entity with a base: the next one, if it had one before.
 pub(crate) fn begin_cell(realm: &mut Realm, owner: OwnerId, entity: EntityId, home: OwnerId) {
-    begin_cell_of(realm, owner, (entity, home), None);
+    let former = realm.former.get(&entity).map(|history| {
+        Box::new(FormerCell {
+            history: *history,
+            ..FormerCell::default()
+        })
+    });
+    begin_cell_of(realm, owner, (entity, home), former);
 }
 
 /// Begins a further cell part of an entity.
@@ -59,7 +65,7 @@ fn begin_cell_of(
         former,
     };
     let created = Body::CellCreated(Box::new(creation));
-    realm.scribe(owner).record(entity, false, created);
+    realm.scribe(owner).record_created(entity, created);
 }
 
 /// Sets a property.
@@ -79,6 +85,9 @@ pub(crate) fn store(realm: &mut Realm, owner: OwnerId, entity: EntityId, databas
 
 /// Ends a part of an entity.
 pub(crate) fn end(realm: &mut Realm, owner: OwnerId, entity: EntityId) {
+    let image = realm.scribe(owner).state.entities.get(&entity);
+    let cell = image.filter(|image| image.cell().is_some()).map(|image| image.history);
+    realm.former.extend(cell.map(|history| (entity, history)));
     realm.scribe(owner).record(entity, false, Body::Destroyed);
 }
 

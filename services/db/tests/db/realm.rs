@@ -11,7 +11,7 @@ use annals_director::{
     openings::{self, Recorded},
 };
 use annals_event::{FrozenBatch, Header, Tail};
-use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
+use annals_ids::{BatchNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, OwnerKind, ProcessId, Shard, WallTime};
 use annals_store::{
     KeyRange, MemoryStore, ScanOrder, Store, StoreError,
     faults::{Call, Fault, FaultyStore},
@@ -63,6 +63,8 @@ pub(crate) struct Owner {
 pub(crate) struct Realm {
     pub(crate) seed: u64,
     dice: Box<dyn FnMut() -> u64>,
+    /// The newest history number of each entity's last cell part that has ended.
+    pub(crate) former: BTreeMap<EntityId, HistoryNumber>,
     /// The store itself.
     pub(crate) store: Store,
     /// The store as db accesses it, with faults.
@@ -106,6 +108,7 @@ impl Realm {
         Self {
             seed,
             dice: Box::new(split_mix(seed)),
+            former: BTreeMap::new(),
             store,
             reached,
             odds,

@@ -1,7 +1,7 @@
 //! Writes the log of one owner: anything that its state allows, as a core would.
 
 use annals_event::{Batch, Body, Cause, Consumed, Event, FrozenBatch, Gathering, Imprint, OwnerState, Subject, Tail};
-use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, OwnerKind, Tick, WallTime};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, OwnerId, OwnerKind, Part, Tick, WallTime};
 
 /// The realm's name in every batch.
 pub(crate) const REALM: &str = "test";
@@ -60,6 +60,15 @@ impl Scribe {
             seen.then_some(history),
             body,
         );
+    }
+
+    /// Records the creation of a cell part, which has a history number if it is not the first one.
+    pub(crate) fn record_created(&mut self, entity: EntityId, created: Body) {
+        let history = match &created {
+            Body::CellCreated(creation) => creation.former.as_ref().map(|former| former.history.next()),
+            _ => None,
+        };
+        self.record_as(Subject::Entity(entity, Part::Cell), history, created);
     }
 
     /// Records an event of the owner itself.

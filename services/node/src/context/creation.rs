@@ -209,7 +209,7 @@ impl OwnerContext {
             let outcome = Err(CallError::Internal(why));
             call = Call::Reply { of, outcome };
         }
-        if self.state().links(caller.link.to).is_some() {
+        if self.is_here(caller.link.to) {
             self.call(caller.link.to, caller.link.from, caller.home, call);
         } else {
             let owner = Address::Owner(self.owner());

@@ -167,6 +167,9 @@ pub enum Denied {
     /// An entity has one cell part at a time.
     #[error("entity {entity} has a cell part already")]
     HasCell { entity: EntityId },
+    /// Entities of this type have no cell part.
+    #[error("entity {entity} is of a type without a cell part")]
+    NoCellPart { entity: EntityId },
     /// The former cell part of an entity has ended, but calls of it are not delivered yet.
     #[error(
         "the former cell part of entity {entity} has calls under way: request the next one in `cell_lost` or later"

@@ -27,7 +27,7 @@ pub struct Parting {
 /// The newest cell part of an entity that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedCell {
-    /// Wall time of the batch in which it ended: of several cell parts of one activation, the later counts.
+    /// Wall time of the batch in which it ended.
     pub wall: WallTime,
     /// Fingerprint of the definitions that it conforms to.
     pub schema: Hash,
@@ -170,15 +170,11 @@ pub async fn read_ended(transaction: &Transaction, entity: EntityId) -> Result<O
     value.map(|value| EndedCell::decode(&value)).transpose()
 }
 
-/// Writes the cell part of an entity that has ended, unless one that ended later is kept. Returns the bytes written.
+/// Writes the cell part of an entity that has ended. Returns the bytes written.
 ///
 /// # Errors
-/// As [`read_ended`].
-pub async fn write_ended(transaction: &Transaction, entity: EntityId, cell: &EndedCell) -> Result<usize, StoreError> {
-    let kept = read_ended(transaction, entity).await?;
-    if kept.is_some_and(|kept| kept.wall > cell.wall) {
-        return Ok(0);
-    }
+/// As [`Transaction::set`].
+pub fn write_ended(transaction: &Transaction, entity: EntityId, cell: &EndedCell) -> Result<usize, StoreError> {
     let key = ended_key(entity);
     transaction.clear_range(&KeyRange::prefix(&key))?;
     let value = cell.encode();
