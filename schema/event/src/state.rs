@@ -520,6 +520,8 @@ impl OwnerState {
                 let mut image = Image::new(creation.type_id, creation.home, &creation.properties, part);
                 image.client = creation.client;
                 if let Some(former) = &creation.former {
+                    // Of a former part whose return was lost with a cut log.
+                    self.ending.remove(&entity);
                     (image.history, image.links) = (former.history, former.links.clone());
                 }
                 image

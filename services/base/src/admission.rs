@@ -13,7 +13,6 @@ use annals_wire::client::{
 use crate::{
     activation,
     input::{CheckedOut, DuplicateLogin, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
-    lifecycle::has_lost_cell,
     role::BaseRole,
     session::{Phase, Session},
     view::OwnView,
@@ -202,9 +201,6 @@ impl BaseRole {
             cx.run(entity, &Nowhere, |behaviour, context| {
                 behaviour.client_attached(context);
             });
-        } else if cx.image(entity).is_some_and(|image| has_lost_cell(image, entity)) {
-            // The client may have been away when the cell part ended.
-            self.restart_views(cx, id, entity);
         }
     }
 

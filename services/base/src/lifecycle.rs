@@ -81,7 +81,8 @@ impl BaseRole {
         let map = self.map.as_ref();
         let owner = map.and_then(|map| map.owner_at(place.space, place.position));
         let owner = owner.ok_or(Denied::NoSpace(place.space))?;
-        let former = cx.image(entity).and_then(former_cell);
+        end_calls(cx, entity);
+        let former = cx.image(entity).and_then(|image| former_cell(image, entity));
         let creation = CellCreation {
             entity,
             type_id,
@@ -208,7 +209,12 @@ impl BaseRole {
         former: Box<FormerCell>,
         properties: BTreeMap<MemberId, Value>,
     ) {
-        let known = cx.image(entity).and_then(|image| image.base()?.cell);
+        let base = cx.image(entity).and_then(Image::base);
+        // After a hole was accepted, the state of an earlier part may come again.
+        if base.is_some_and(|base| base.cell_history.is_some_and(|last| former.history <= last)) {
+            return;
+        }
+        let known = base.and_then(|base| base.cell);
         if known == Some(from) {
             // Its last report was consumed in a batch that is void since the log was cut at a hole (rule F4).
             self.placed(cx, entity, None, cx.owner());
@@ -217,11 +223,8 @@ impl BaseRole {
             return cx.report(OwnerError::Impossible { entity, what });
         }
         if cx.image(entity).is_some() {
-            let (base, cell) = (Address::Base(entity), Address::Cell(entity));
-            let taken = former.links.taken.get(&base).copied().unwrap_or_default();
             cx.record_for(entity, false, Body::CellReturned { former, properties });
-            // Among them may be that the former part should end, or serve a client: not for the next one.
-            cx.end_link(&Nowhere, Link { from: base, to: cell }, taken);
+            end_calls(cx, entity);
             cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
         }
     }
@@ -298,10 +301,26 @@ fn is_returning(image: &Image, entity: EntityId) -> bool {
     has_lost_cell(image, entity) && image.base().is_some_and(|base| base.cell_links.is_none())
 }
 
-/// What the next cell part of an entity continues, if it had one before.
-fn former_cell(image: &Image) -> Option<Box<FormerCell>> {
+/// Ends the calls of a base part that its former cell part has not taken. Among them may be that it should end, or serve a
+/// client: not for the next one.
+fn end_calls(cx: &mut OwnerContext, entity: EntityId) {
+    let (from, to) = (Address::Base(entity), Address::Cell(entity));
+    let base = cx.image(entity).and_then(Image::base);
+    if let Some(links) = base.and_then(|base| base.cell_links.as_ref()) {
+        let taken = links.taken.get(&from).copied().unwrap_or_default();
+        cx.end_link(&Nowhere, Link { from, to }, taken);
+    }
+}
+
+/// What the next cell part of an entity continues, if it had one before. Calls of the base part to the former one that are
+/// still on their way are not for the next one.
+fn former_cell(image: &Image, entity: EntityId) -> Option<Box<FormerCell>> {
     let base = image.base()?;
-    let (history, links) = (base.cell_history?, base.cell_links.clone()?);
+    let (history, mut links) = (base.cell_history?, base.cell_links.clone()?);
+    let sent = image.links.sent.get(&Address::Cell(entity));
+    let last = sent.map(|sent| sent.last).unwrap_or_default();
+    let taken = links.taken.entry(Address::Base(entity)).or_default();
+    *taken = last.max(*taken);
     Some(Box::new(FormerCell { history, links }))
 }
 

@@ -11,6 +11,7 @@ use annals_wire::{
 };
 
 use crate::{
+    lifecycle::has_lost_cell,
     role::BaseRole,
     view::{OwnView, View},
 };
@@ -169,7 +170,7 @@ impl BaseRole {
     }
 
     /// Forwards to the witness, which begins the cell's view. Without a witness the client gets no answer, and is asked
-    /// again once there is one.
+    /// again once there is one; if the witness has ended while the client was away, its views restart.
     fn pass_stamps(&mut self, cx: &mut OwnerContext, session: SessionId, stamps: Stamps) {
         if let Some((entity, to)) = self.witness(cx, session) {
             let Stamps { view, known, .. } = stamps;
@@ -182,6 +183,13 @@ impl BaseRole {
                 movements,
             };
             cx.send(to, Message::View(stamps));
+            return;
+        }
+        let knows_some = !(stamps.known.seen.is_empty() && stamps.known.kept.is_empty());
+        let entity = self.sessions.get(session).map(|found| found.entity);
+        let ended = entity.filter(|entity| cx.image(*entity).is_some_and(|image| has_lost_cell(image, *entity)));
+        if let Some(entity) = ended.filter(|_| knows_some) {
+            self.restart_views(cx, session, entity);
         }
     }
 

@@ -210,7 +210,7 @@ pub trait Behaviour: Send + Sync {
     fn cell_gained(&self, _context: &mut Context<'_>) {}
 
     /// The entity has no cell part any more (`onLoseCell`, base part): it has ended, and all its calls are delivered; or
-    /// it was not created. From here on the next one may be requested.
+    /// the cell has denied its creation. From here on the next one may be requested.
     fn cell_lost(&self, _context: &mut Context<'_>) {}
 
     /// The entity's holdings in the ledger are known from now on, with its open trades and its reservations for others

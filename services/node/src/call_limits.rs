@@ -18,7 +18,7 @@ const MIN_SWEEP: usize = 1_024;
 /// A caller and the method that it calls.
 type CountedCall = (EntityId, SessionId, MemberId);
 
-/// Counters of calls. Their number is bounded by the calls of the last minute.
+/// Counters of calls. There are at most twice as many as callers in the last minute, or [`MIN_SWEEP`].
 #[derive(Debug)]
 pub(crate) struct CallLimits {
     /// When the calls made so far would have been due, if they were evenly spaced (generic cell rate algorithm).

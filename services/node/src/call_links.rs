@@ -441,13 +441,14 @@ impl OwnerContext {
         Some(self.state().links(link.from)?.sent.get(&link.to)?.home)
     }
 
-    /// The receiver is gone for good. Returns the calls that waited for a reply; the others are only counted.
-    pub(crate) fn give_up(&mut self, link: Link) -> (Vec<CallNumber>, usize) {
+    /// The receiver is gone for good. Returns the calls that wait for a reply, and those that may not have been
+    /// taken.
+    pub(crate) fn give_up(&mut self, link: Link) -> (Vec<CallNumber>, Vec<CallNumber>) {
         let Some(links) = self.state().links(link.from) else {
-            return (Vec::new(), 0);
+            return (Vec::new(), Vec::new());
         };
         let Some(sent) = links.sent.get(&link.to) else {
-            return (Vec::new(), 0);
+            return (Vec::new(), Vec::new());
         };
         let asked: Vec<CallNumber> = links
             .awaiting
@@ -455,11 +456,11 @@ impl OwnerContext {
             .take_while(|((to, _), _)| *to == link.to)
             .map(|((_, n), _)| *n)
             .collect();
-        let lost = sent.unconfirmed.len();
+        let lost: Vec<CallNumber> = sent.unconfirmed.keys().copied().collect();
         let upto = sent.last;
         self.call_links.stop(link);
         self.call_links.confirmed.remove(&link);
-        if lost > 0 {
+        if !lost.is_empty() {
             self.record(
                 subject_of(link.from),
                 false,

@@ -45,7 +45,11 @@ impl OwnerContext {
     /// Ends a wait of a cell part that has ended: its outbound calls are performed until they are answered, or their
     /// deadlines pass.
     fn resume_ended(&mut self, entity: EntityId, (to, number): (Address, CallNumber)) {
-        let ended = self.state().ending.get(&entity);
+        let ended = self
+            .state()
+            .ending
+            .get(&entity)
+            .filter(|_| self.image(entity).is_none());
         if ended.is_some_and(|image| image.links.awaiting.contains_key(&(to, number))) {
             let subject = Subject::Entity(entity, Part::Cell);
             self.record(subject, false, Body::Resumed { to, number });
@@ -70,7 +74,7 @@ impl OwnerContext {
     /// The receiver of calls is gone for good: notifies the callers.
     pub(crate) fn fail_link(&mut self, around: &dyn Around, link: Link) {
         let (asked, lost) = self.give_up(link);
-        self.notify_of_lost(around, link, asked, lost);
+        self.notify_of_lost(around, link, asked, &lost);
     }
 
     /// A cell part has ended after it took the calls of a link up to a number: the others are not for the next one.
@@ -79,7 +83,8 @@ impl OwnerContext {
         let Some(sent) = sent else { return };
         let is_told = |call: &Call| matches!(call, Call::Method { .. } | Call::InvokeFor { .. });
         let lost = sent.unconfirmed.range(taken.next()..);
-        let lost = lost.filter(|(_, call)| is_told(call)).count();
+        let lost = lost.filter(|(_, call)| is_told(call));
+        let lost: Vec<CallNumber> = lost.map(|(number, _)| *number).collect();
         if sent.unconfirmed.range(..=taken).next().is_some()
             && let Some((entity, part)) = link.from.entity()
         {
@@ -88,17 +93,18 @@ impl OwnerContext {
             self.record(Subject::Entity(entity, part), false, confirmed);
         }
         let (asked, _) = self.give_up(link);
-        self.notify_of_lost(around, link, asked, lost);
+        self.notify_of_lost(around, link, asked, &lost);
     }
 
-    fn notify_of_lost(&mut self, around: &dyn Around, link: Link, asked: Vec<CallNumber>, lost: usize) {
+    /// Notifies a caller: each wait ends with an error, and of other lost calls it is notified once.
+    fn notify_of_lost(&mut self, around: &dyn Around, link: Link, asked: Vec<CallNumber>, lost: &[CallNumber]) {
         let Some((entity, _)) = link.from.entity() else { return };
-        let one_way = lost.saturating_sub(asked.len());
+        let has_others = lost.iter().any(|number| !asked.contains(number));
         let why: Outcome = Err(Self::no_such(link.to));
         for number in asked {
             self.resume(around, entity, (link.to, number), &why);
         }
-        if one_way > 0 {
+        if has_others {
             self.run(entity, around, |behaviour, context| {
                 behaviour.calls_lost(context, link.to);
             });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use annals_client::Event;
 use annals_def::{DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Value};
-use annals_event::Place;
+use annals_event::{Audience, Place};
 use annals_game::testing::{BASE, EAST, TestRealm, WEST};
 use annals_ids::{EntityId, MemberId, OwnerId, Part, Position, SpaceId, TypeId};
 use annals_node::{Answer, Behaviour, Caller, Context, Request};
@@ -32,6 +32,7 @@ fn hero() -> Arc<Schema> {
         Method::new("report", Vec::new()),
     ];
     hero.cell_methods = vec![exposed("hit")];
+    hero.client_methods = vec![Method::new("told", Vec::new())];
     Arc::new(Schema::new(vec![hero], Vec::new(), Vec::new()))
 }
 
@@ -95,7 +96,10 @@ impl Behaviour for Rounds {
         match (context.part(), method.0) {
             (Part::Base, 0) => context.request(Request::DestroyCell { entity }).unwrap(),
             (Part::Base, 1) => self.join(context),
-            (Part::Base, _) => drop(add(context, "reported")),
+            (Part::Base, _) => {
+                add(context, "reported");
+                context.invoke(Audience::Own, "told", Vec::new()).unwrap();
+            }
             (Part::Cell, _) => {
                 add(context, "score");
                 context.call(base, "report", Vec::new()).unwrap();
@@ -240,9 +244,11 @@ fn a_returning_client_learns_that_its_cell_part_has_ended() {
         realm.until("the client's view is empty", |realm| {
             realm.seen(player, "Hero").is_empty()
         });
-        realm.until("its base part is there", |realm| {
-            realm.read::<u32>(player, own, "round") == Some(1)
-        });
+        assert_eq!(
+            realm.read::<u32>(player, own, "round"),
+            Some(1),
+            "its base part is there"
+        );
         realm.call(player, own, Part::Base, "joinRound", &[]);
         in_round(&mut realm, player, 2);
     }

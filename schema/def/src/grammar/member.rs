@@ -188,7 +188,7 @@ const DETAIL_DISTANCE: Tag = Tag::once(
 const CALL_LIMIT: Tag = Tag::once(
     "CallsPerMinute",
     &CALLS_PER_MINUTE,
-    "Calls of one client in a minute; further ones are refused. A tenth of them may come at once.",
+    "Calls of one client in a minute, of one entity; further ones are refused. A tenth of them may come at once.",
 );
 const UTYPE: Tag = Tag::once("Utype", &PROTOCOL_ID, "A 16-bit id for a foreign protocol.");
 const WIDGET: Tag = Tag::unused("Widget", "The control that a world editor shows.");

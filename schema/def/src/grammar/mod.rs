@@ -299,6 +299,9 @@ impl Home {
 const BIGWORLD: Home = Home::Mostly(Dialect::BigWorld);
 const KBENGINE: Home = Home::Mostly(Dialect::KBEngine);
 
+/// Calls of a method in a minute.
+static CALLS_PER_MINUTE: Content = Content::text(Text::Integer(1, MAX_CALLS_PER_MINUTE));
+
 /// No text and no element.
 static NOTHING: Content = Content::text(Text::Nothing);
 /// Ignored content.
@@ -311,6 +314,5 @@ static FREE: Content = Content::text(Text::Free);
 pub static TYPE: Content = Content::text(Text::Type);
 static VALUE: Content = Content::text(Text::Value);
 /// A fixed id of 16 bits.
-static CALLS_PER_MINUTE: Content = Content::text(Text::Integer(1, MAX_CALLS_PER_MINUTE));
 static PROTOCOL_ID: Content = Content::text(Text::Integer(0, u16::MAX as u32));
 static DATABASE_LENGTH: Content = Content::text(Text::Integer(1, u32::MAX));

@@ -64,7 +64,7 @@ pub struct Method {
     pub returns: Vec<Argument>,
     /// Which clients may call it.
     pub exposed: Exposure,
-    /// Calls of one client in a minute, 1 to [`MAX_CALLS_PER_MINUTE`]; exposed methods only.
+    /// Calls of one client in a minute, of one entity, 1 to [`MAX_CALLS_PER_MINUTE`]; exposed methods only.
     pub calls_per_minute: Option<u32>,
     /// Clients farther away than this many metres do not receive it; client methods only.
     pub detail_distance: Option<f32>,

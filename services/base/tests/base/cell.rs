@@ -116,7 +116,7 @@ impl Cell {
         );
         links.taken.extend(self.taken.get(&link).map(|taken| (base, *taken)));
         let former = FormerCell {
-            history: HistoryNumber(40),
+            history: HistoryNumber(39 + self.made as u64),
             links,
         };
         let call = Call::CellEnded {

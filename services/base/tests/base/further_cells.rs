@@ -73,12 +73,13 @@ fn the_next_cell_part_continues_the_former_one() {
     let hp = hp(&host, avatar);
     assert_eq!(cell.continued, [None], "the first one continues none");
     for round in 1..=3_i64 {
+        let history = HistoryNumber(39 + u64::try_from(round).unwrap());
         cell.properties.entry(avatar).or_default().insert(hp, Value::Int(round));
         player.call(&mut host, Part::Base, "shed", &[]);
         settle(&mut host, &mut cell);
         assert!(cell.parts.is_empty());
         let base = host.image(avatar).base().unwrap().clone();
-        assert_eq!((base.cell, base.cell_history), (None, Some(HistoryNumber(40))));
+        assert_eq!((base.cell, base.cell_history), (None, Some(history)));
         assert_eq!(
             base.cell_properties[&hp],
             Value::Int(round),
@@ -98,10 +99,14 @@ fn the_next_cell_part_continues_the_former_one() {
             Value::Int(round),
             "the next one begins with them"
         );
-        let Some(Some(FormerCell { history, links })) = cell.continued.last() else {
+        let Some(Some(FormerCell {
+            history: continued,
+            links,
+        })) = cell.continued.last()
+        else {
             panic!("{:?}", cell.continued)
         };
-        assert_eq!(*history, HistoryNumber(40));
+        assert_eq!(*continued, history);
         let base = Address::Base(avatar);
         let reports = CallNumber(2 * u64::try_from(round).unwrap());
         assert_eq!(
@@ -213,6 +218,15 @@ fn calls_that_the_former_cell_part_has_not_taken_are_not_for_the_next_one() {
         host.sent.retain(|(to, _)| *to == CELL);
         settle(&mut host, &mut cell);
         assert!(cell.parts.contains_key(&avatar), "the next one goes on");
+        let Some(Some(former)) = cell.continued.last() else {
+            panic!("{:?}", cell.continued)
+        };
+        let sent = host.image(avatar).links.sent[&Address::Cell(avatar)].last;
+        assert_eq!(
+            former.links.taken[&Address::Base(avatar)],
+            sent,
+            "late copies are old for it"
+        );
         assert!(trail(&host, avatar).ends_with("lg"), "{}", trail(&host, avatar));
     }
 }

@@ -78,6 +78,11 @@ impl Floors {
         &self.cells
     }
 
+    /// Whether any shard has deleted events.
+    pub(super) fn are_any(&self) -> bool {
+        self.horizons.values().any(Option::is_some)
+    }
+
     /// Whether a leaf lies at the horizon or before it.
     pub(super) fn have_passed(&self, (shard, leaf): (Shard, LeafIndex)) -> bool {
         let horizon = self.horizons.get(&shard).and_then(Option::as_ref);

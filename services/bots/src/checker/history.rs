@@ -273,7 +273,9 @@ impl Histories {
         let history = self.parts.entry((entity, part)).or_default();
         match &event.body {
             Body::BaseCreated(creation) => history.created(creation.type_id, &creation.properties),
-            Body::CellCreated(creation) if creation.former.is_some() => history.created_again(creation.type_id),
+            Body::CellCreated(creation) if creation.former.is_some() => {
+                history.created_again(creation.type_id, self.floors.are_any());
+            }
             Body::CellCreated(creation) => history.created(creation.type_id, &creation.properties),
             Body::Onloaded { image, .. } => history.type_id = history.type_id.or(Some(image.type_id)),
             Body::Booked(update) => {
@@ -329,11 +331,9 @@ impl History {
         if !self.is_further || self.floor != HistoryNumber(0) {
             return self.floor;
         }
-        // A cell part that ended before the horizon has no floor.
+        // A cell part that ended before the horizon has no floor. The creation of the next one has its properties.
         let first = self.shown.keys().next().into_iter().chain(self.gathered.keys().next());
-        first
-            .min()
-            .map_or(self.floor, |first| HistoryNumber(first.0.saturating_sub(1)))
+        first.min().copied().unwrap_or(self.floor)
     }
 
     /// The newest number.
@@ -367,11 +367,12 @@ impl History {
     /// Whether the processed history agrees with `whole`, which may have read more, and of which more may have been
     /// deleted.
     fn is_beginning_of(&self, whole: &Self) -> bool {
-        let behind = (Bound::Excluded(whole.floor), Bound::Unbounded);
+        let floor = whole.floor();
+        let behind = (Bound::Excluded(floor), Bound::Unbounded);
         let has_value = |(member, values): (&MemberId, &Vec<(HistoryNumber, Hash)>)| {
-            let values = &values[values.partition_point(|(number, _)| *number <= whole.floor)..];
+            let values = &values[values.partition_point(|(number, _)| *number <= floor)..];
             let all = whole.values.get(member).map_or(&[][..], Vec::as_slice);
-            let begin = all.partition_point(|(number, _)| *number <= whole.floor);
+            let begin = all.partition_point(|(number, _)| *number <= floor);
             all[begin..].starts_with(values)
         };
         self.shown
@@ -425,10 +426,13 @@ impl History {
         self.ledger = Some(LedgerView::default());
     }
 
-    /// A further cell part: its event has its properties.
-    fn created_again(&mut self, type_id: TypeId) {
-        self.is_further |= !self.is_created;
-        (self.type_id, self.is_created) = (Some(type_id), true);
+    /// A further cell part: its event has its properties. If events were deleted, those of the first part may be among
+    /// them.
+    fn created_again(&mut self, type_id: TypeId, has_deleted: bool) {
+        self.type_id = Some(type_id);
+        if has_deleted && !self.is_created {
+            (self.is_created, self.is_further) = (true, true);
+        }
     }
 
     /// Starts its history at the horizon, unless it was read up to there.
