@@ -643,7 +643,7 @@ fn remember(image: &mut Image, event: &Event) -> Result<(), &'static str> {
     }
     image.history = number;
     if matches!(event.body, Body::CellCreated(_)) {
-        // Nothing leads from the state of the former part to this one: who has that is sent the whole state.
+        // No event leads from the state of the former part to this one, so observers of that get the whole state.
         return Ok(());
     }
     if image.recent.len() == HISTORY_KEPT {

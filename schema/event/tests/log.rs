@@ -313,7 +313,7 @@ impl Run {
         self.create_as(entity, Some(former));
         let created = &self.state.entities[&entity];
         assert_eq!(created.history, image.history.next());
-        assert!(created.recent.is_empty(), "nothing leads from the former part to it");
+        assert!(created.recent.is_empty(), "no event leads from the former part to it");
     }
 
     fn create(&mut self) {

@@ -24,10 +24,10 @@ impl OwnerContext {
         self.note_ended_cell(entity);
     }
 
-    /// Notes whether all calls of a cell part that has ended are confirmed.
+    /// Notes whether all calls of a cell part that has ended are confirmed, and it waits for no answer.
     pub(crate) fn note_ended_cell(&mut self, entity: EntityId) {
         let ended = self.state().ending.get(&entity);
-        if ended.is_some_and(|image| image.links.is_settled()) {
+        if ended.is_some_and(|image| image.links.is_settled() && image.links.awaiting.is_empty()) {
             self.ended_cells.insert(entity);
         }
     }
@@ -70,10 +70,12 @@ impl OwnerContext {
         true
     }
 
-    /// The cell part that an event may leave without unconfirmed calls.
+    /// The cell part that an event may leave without unconfirmed calls and waits.
     pub(crate) fn ended_cell_of(subject: Subject, body: &Body) -> Option<EntityId> {
         match (subject, body) {
-            (Subject::Entity(entity, Part::Cell), Body::Confirmed { .. } | Body::Destroyed) => Some(entity),
+            (Subject::Entity(entity, Part::Cell), Body::Confirmed { .. } | Body::Resumed { .. } | Body::Destroyed) => {
+                Some(entity)
+            }
             _ => None,
         }
     }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use annals_def::Schema;
+use annals_def::{EntityType, Method, Schema};
 use annals_event::{Body, Call, CallError, Event, Imprint, Link, OwnerState, Subject, Timer};
 use annals_ids::{
     Address, BatchNumber, CallNumber, DatabaseId, EntityId, Hash, MemberId, OwnerId, OwnerKind, Part, SpaceId, Tick,
@@ -714,14 +714,19 @@ impl<R: Role> Owner<R> {
         exposed::read(self.cx.schema(), entity_type, (self.cx.journal.part(), own), message)
     }
 
-    /// Counts a client's call of a method, and refuses it if the client calls the method more often than it may.
-    fn limit(&mut self, entity: EntityId, method: MemberId, caller: &Caller) -> Result<(), CallRefusal> {
-        let entity_type = self.cx.entity_type(entity).ok_or(CallRefusal::NoSuchMethod)?;
+    /// A method of the parts that this owner holds.
+    fn method<'t>(&self, entity_type: &'t EntityType, method: MemberId) -> Option<&'t Method> {
         let methods = match self.cx.journal.part() {
             Part::Base => &entity_type.base_methods,
             Part::Cell => &entity_type.cell_methods,
         };
-        let found = methods.get(usize::from(method.0)).ok_or(CallRefusal::NoSuchMethod)?;
+        methods.get(usize::from(method.0))
+    }
+
+    /// Counts a client's call of a method, and refuses it if the client calls the method more often than it may.
+    fn limit(&mut self, entity: EntityId, method: MemberId, caller: &Caller) -> Result<(), CallRefusal> {
+        let found = self.cx.entity_type(entity).and_then(|found| self.method(found, method));
+        let found = found.ok_or(CallRefusal::NoSuchMethod)?;
         let (Some(calls), Some(session)) = (found.calls_per_minute, caller.client()) else {
             return Ok(());
         };
@@ -742,11 +747,7 @@ impl<R: Role> Owner<R> {
         caller: &Caller,
     ) -> Result<(), CallError> {
         let entity_type = self.cx.entity_type(entity).ok_or(CallError::NoSuchEntity)?;
-        let methods = match self.cx.journal.part() {
-            Part::Base => &entity_type.base_methods,
-            Part::Cell => &entity_type.cell_methods,
-        };
-        let found = methods.get(usize::from(method.0));
+        let found = self.method(entity_type, method);
         let found = found.ok_or_else(|| CallError::InvalidArgs(format!("{} has no such method", entity_type.name)))?;
         if caller.client().is_some() {
             let text = format!(

@@ -81,9 +81,10 @@ impl OwnerContext {
     pub fn end_link(&mut self, around: &dyn Around, link: Link, taken: CallNumber) {
         let sent = self.state().links(link.from).and_then(|links| links.sent.get(&link.to));
         let Some(sent) = sent else { return };
-        let is_told = |call: &Call| matches!(call, Call::Method { .. } | Call::InvokeFor { .. });
+        // Requests of the base part itself are not known to behaviour.
+        let is_of_behaviour = |call: &Call| matches!(call, Call::Method { .. } | Call::InvokeFor { .. });
         let lost = sent.unconfirmed.range(taken.next()..);
-        let lost = lost.filter(|(_, call)| is_told(call));
+        let lost = lost.filter(|(_, call)| is_of_behaviour(call));
         let lost: Vec<CallNumber> = lost.map(|(number, _)| *number).collect();
         if sent.unconfirmed.range(..=taken).next().is_some()
             && let Some((entity, part)) = link.from.entity()

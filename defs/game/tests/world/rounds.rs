@@ -32,7 +32,7 @@ fn hero() -> Arc<Schema> {
         Method::new("report", Vec::new()),
     ];
     hero.cell_methods = vec![exposed("hit")];
-    hero.client_methods = vec![Method::new("told", Vec::new())];
+    hero.client_methods = vec![Method::new("onReport", Vec::new())];
     Arc::new(Schema::new(vec![hero], Vec::new(), Vec::new()))
 }
 
@@ -98,7 +98,7 @@ impl Behaviour for Rounds {
             (Part::Base, 1) => self.join(context),
             (Part::Base, _) => {
                 add(context, "reported");
-                context.invoke(Audience::Own, "told", Vec::new()).unwrap();
+                context.invoke(Audience::Own, "onReport", Vec::new()).unwrap();
             }
             (Part::Cell, _) => {
                 add(context, "score");
@@ -196,8 +196,8 @@ fn a_player_has_a_cell_part_in_each_round() {
     }
 }
 
-/// The next cell part may begin with other properties than the former one had: whoever has seen that sees this one as it
-/// is, however soon it begins, and whether it begins on the same cell.
+/// The next cell part may begin with other properties than the former one had. Observers of that one see this one as it
+/// is, however soon it begins.
 #[test]
 fn those_who_saw_the_former_cell_part_see_the_next_one_as_it_is() {
     let mut realm = TestRealm::new(hero(), Arc::new(Rounds { at_once: true }), HERO);

@@ -98,6 +98,20 @@ fn effect(kind: u16) -> Effect {
 }
 
 #[test]
+fn a_mailbox_leads_to_the_other_part_of_its_entity() {
+    let (said, _) = done(|context| {
+        let cell = server::CellMailbox::of(context);
+        let base = server::BaseMailbox(context.mailbox(Part::Base));
+        vec![
+            (cell.to_base() == base).to_string(),
+            (base.to_cell() == cell).to_string(),
+            (cell.0 != base.0).to_string(),
+        ]
+    });
+    assert_eq!(said, ["true"; 3]);
+}
+
+#[test]
 fn each_edit_records_only_its_changes() {
     let (said, changes) = done(|context| {
         let mut own = server::Cell::of(context).unwrap();

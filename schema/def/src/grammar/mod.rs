@@ -9,8 +9,6 @@ mod file;
 mod member;
 mod words;
 
-use crate::schema::MAX_CALLS_PER_MINUTE;
-
 pub(crate) use definition::{
     BANDS, DETAIL_BAND, DETAIL_LEVEL, DETAIL_LEVELS, DETAILED_POSITION, DISTRIBUTION, INTERFACES, LOD_LEVELS, VOLATILE,
 };
@@ -26,6 +24,8 @@ pub use words::{
     BOOLEANS, DICT, DOMAINS, EXPOSURES_OF_BASE, EXPOSURES_OF_CELL, FLAGS, FlagWord, INDICES, Meaning, SEQUENCE, SIMPLE,
     TYPES, TypeWord, USER, Word,
 };
+
+use crate::schema::MAX_CALLS_PER_MINUTE;
 
 /// The content of an element.
 #[derive(Debug)]
@@ -299,9 +299,6 @@ impl Home {
 const BIGWORLD: Home = Home::Mostly(Dialect::BigWorld);
 const KBENGINE: Home = Home::Mostly(Dialect::KBEngine);
 
-/// Calls of a method in a minute.
-static CALLS_PER_MINUTE: Content = Content::text(Text::Integer(1, MAX_CALLS_PER_MINUTE));
-
 /// No text and no element.
 static NOTHING: Content = Content::text(Text::Nothing);
 /// Ignored content.
@@ -313,6 +310,8 @@ static FREE: Content = Content::text(Text::Free);
 /// [`Content::with_text`].
 pub static TYPE: Content = Content::text(Text::Type);
 static VALUE: Content = Content::text(Text::Value);
+/// Calls of a method in a minute.
+static CALLS_PER_MINUTE: Content = Content::text(Text::Integer(1, MAX_CALLS_PER_MINUTE));
 /// A fixed id of 16 bits.
 static PROTOCOL_ID: Content = Content::text(Text::Integer(0, u16::MAX as u32));
 static DATABASE_LENGTH: Content = Content::text(Text::Integer(1, u32::MAX));

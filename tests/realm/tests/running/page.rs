@@ -301,7 +301,7 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
         // A short way across Bob's line of sight changes neither the direction nor the distance in metres.
         while bob.sees("Ann").await == before {
             ann.walk().await;
-            // Under load Bob sees it later. Ann must not walk out of earshot meanwhile.
+            // Under load Bob's page shows it later. Ann must stay within the distance of chat meanwhile.
             for _ in 0..100 {
                 if bob.sees("Ann").await != before {
                     break;
