@@ -50,7 +50,11 @@ fn listen(inbox: &Inbox) {
         let (event, bytes) = match frame::read(&mut input) {
             Ok(Some(Frame::Message { message, bytes })) => (Event::Message(message), bytes),
             Ok(Some(Frame::Malformed(malformed))) => (Event::Malformed(malformed), 0),
-            Ok(None) | Err(_) => return inbox.put(Event::Closed, 0),
+            Ok(None) => return inbox.put(Event::Closed, 0),
+            Err(error) => {
+                eprintln!("the editor's messages cannot be read any more: {error}");
+                return inbox.put(Event::Closed, 0);
+            }
         };
         inbox.put(event, bytes);
     }

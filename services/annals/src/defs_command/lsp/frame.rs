@@ -1,12 +1,14 @@
-//! Messages on a pipe: a header with the length, and the message.
+//! Messages on a pipe, read and written by `lsp-server`.
 //!
-//! After malformed input, reading continues with the next message; only the end of the pipe ends the session. The
-//! reader of `lsp-server` would end at the first malformed message, and allocates whatever size a header states.
+//! The reader of `lsp-server` allocates whatever size a header states, and ends at the first malformed message. So each
+//! frame is bounded before that reader gets it, and after malformed input reading continues with the next frame: only
+//! the end of the pipe ends the session.
 
 use std::io::{self, BufRead, Read as _, Write};
 
 use lsp_server::Message;
-use serde_json::{Value as Json, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 /// Maximum size of a message, bytes: an open file of 8 MiB with every character escaped.
 pub(super) const MAX_MESSAGE: u64 = 64 << 20;
@@ -60,12 +62,10 @@ impl Malformed {
 
 /// The next message, or malformed input; `None` at the end.
 pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Frame>> {
-    let Some(length) = read_header(input)? else {
-        return Ok(None);
-    };
-    let length = match length {
-        Ok(length) => length,
-        Err(malformed) => return Ok(Some(Frame::Malformed(malformed))),
+    let length = match read_header(input)? {
+        Some(Ok(length)) => length,
+        Some(Err(malformed)) => return Ok(Some(Frame::Malformed(malformed))),
+        None => return Ok(None),
     };
     if length > MAX_MESSAGE {
         io::copy(&mut input.take(length), &mut io::sink())?;
@@ -75,12 +75,14 @@ pub(super) fn read(input: &mut impl BufRead) -> io::Result<Option<Frame>> {
     if input.take(length).read_to_end(&mut body)? as u64 != length {
         return Ok(None);
     }
-    let Ok(json) = serde_json::from_slice::<Json>(&body) else {
-        return Ok(Some(Frame::Malformed(Malformed::NotJson)));
-    };
-    Ok(Some(match serde_json::from_value(json) {
-        Ok(message) => Frame::Message { message, bytes: length },
-        Err(_) => Frame::Malformed(Malformed::NotMessage),
+    let header = format!("Content-Length: {length}\r\n\r\n");
+    Ok(Some(match Message::read(&mut header.as_bytes().chain(&body[..])) {
+        Ok(Some(message)) => Frame::Message { message, bytes: length },
+        // It reads from memory, so every error is one of the message.
+        Ok(None) | Err(_) => Frame::Malformed(match serde_json::from_slice::<IgnoredAny>(&body) {
+            Ok(_) => Malformed::NotMessage,
+            Err(_) => Malformed::NotJson,
+        }),
     }))
 }
 
