@@ -29,7 +29,7 @@ import {
 import { callRange } from "./message_ids.js";
 import { PREDICTED } from "./predicted.js";
 import { Mismatch, writeValue } from "./values.js";
-import { Hole, View } from "./view.js";
+import { ViewGap, View } from "./view.js";
 import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 
 /** Milliseconds for the login service's answer; it may have to activate a base first. */
@@ -569,7 +569,7 @@ export class ClientCore {
         try {
           return this.views[frame.frame.source].apply(now, frame.frame);
         } catch (error) {
-          if (!(error instanceof Hole)) {
+          if (!(error instanceof ViewGap)) {
             throw error;
           }
           return this.beginView(now, frame.frame.source);

@@ -19,7 +19,7 @@ const MAX_STAMPS = 3_000;
 const MAX_KEPT = 64;
 
 /** A view lacks something, or contradicts its state: it must restart. */
-export class Hole extends Error {}
+export class ViewGap extends Error {}
 
 /** An entity as one view shows it. */
 export class EntityView {
@@ -168,14 +168,14 @@ export class View {
     }
   }
 
-  /** Applies a frame; throws {@link Hole}, after the items before it were applied. */
+  /** Applies a frame; throws {@link ViewGap}, after the items before it were applied. */
   apply(now: number, frame: ViewFrame): void {
     if (frame.view !== this.number || this.phase.kind === "idle") {
       return;
     }
     const next = this.phase.kind === "begun" ? 1n : this.phase.next;
     if (frame.sequence !== next) {
-      throw new Hole();
+      throw new ViewGap();
     }
     const quietAt = this.source === "cell" ? now + QUIET_AFTER : Infinity;
     this.phase = { kind: "following", next: next + 1n, quietAt };
@@ -220,7 +220,7 @@ export class View {
   private seen(entity: EntityId): EntityView {
     const seen = this.entities.get(entity);
     if (seen === undefined) {
-      throw new Hole();
+      throw new ViewGap();
     }
     return seen;
   }
@@ -231,7 +231,7 @@ export class View {
       case "enter": {
         const [type, shower] = [this.types.get(item.typeId), this.showers.get(item.typeId)];
         if (type === undefined || shower === undefined) {
-          throw new Hole();
+          throw new ViewGap();
         }
         this.kept.delete(entity);
         return this.enter(entity, new EntityView(type, shower, item.place, tick));
@@ -243,7 +243,7 @@ export class View {
       case "return": {
         const seen = this.kept.get(entity);
         if (seen === undefined) {
-          throw new Hole();
+          throw new ViewGap();
         }
         this.kept.delete(entity);
         [seen.place, seen.placedAt] = [item.place, tick];
@@ -260,7 +260,7 @@ export class View {
       case "spaceData": {
         this.seen(entity);
         if (this.space === undefined) {
-          throw new Hole();
+          throw new ViewGap();
         }
         this.space.data.take(item.entry);
         return;
@@ -294,7 +294,7 @@ export class View {
     const seen = this.seen(entity);
     if (seen.upto !== from) {
       // Something before it is missing: the present state is correct and stays.
-      throw new Hole();
+      throw new ViewGap();
     }
     this.orGiveUp(entity, () =>
       seen.update(upto, events, (number, shown) => {
@@ -312,7 +312,7 @@ export class View {
         throw error;
       }
       this.leave(entity);
-      throw new Hole();
+      throw new ViewGap();
     }
   }
 

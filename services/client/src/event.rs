@@ -283,7 +283,7 @@ pub struct Counters {
     /// Bytes of datagrams, which carry movements.
     pub moves_bytes: u64,
     /// Views restarted because something was missing in them.
-    pub holes: u64,
+    pub view_gaps: u64,
     /// Frames and datagrams of views that had ended.
     pub stale: u64,
     /// Frames and datagrams that could not be decoded.

@@ -9,7 +9,7 @@ use annals_wire::client::{
 use crate::{
     event::{EndReason, Event, Millis, Output},
     session::{ClientCore, Next, is_final},
-    view::{Hole, Taken},
+    view::{Taken, ViewGap},
 };
 
 impl ClientCore {
@@ -99,8 +99,8 @@ impl ClientCore {
             Ok(Taken::Applied) if source == Part::Cell => self.hearing.received(now),
             Ok(Taken::Applied) => {}
             Ok(Taken::Stale) => self.counters.stale += 1,
-            Err(Hole) => {
-                self.counters.holes += 1;
+            Err(ViewGap) => {
+                self.counters.view_gaps += 1;
                 self.begin_view(now, source);
             }
         }

@@ -163,7 +163,7 @@ impl EntityView {
 
 /// Something is missing in a view, or contradicts its state: the view must restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hole;
+pub(crate) struct ViewGap;
 
 /// Result of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,7 +282,7 @@ impl View {
         schema: &Schema,
         frame: ViewFrame,
         events: &mut VecDeque<Event>,
-    ) -> Result<Taken, Hole> {
+    ) -> Result<Taken, ViewGap> {
         if frame.view != self.number {
             return Ok(Taken::Stale);
         }
@@ -292,9 +292,9 @@ impl View {
             Phase::Following { next, .. } => next,
         };
         if frame.sequence != next {
-            return Err(Hole);
+            return Err(ViewGap);
         }
-        let next = next.checked_add(1).ok_or(Hole)?;
+        let next = next.checked_add(1).ok_or(ViewGap)?;
         let quiet_at = (self.source == Part::Cell).then(|| now.after(QUIET_AFTER));
         let tick = frame.tick;
         self.phase = Phase::Following { next, quiet_at, tick };
@@ -370,10 +370,10 @@ impl View {
         item: ViewItem,
         tick: Tick,
         events: &mut VecDeque<Event>,
-    ) -> Result<(), Hole> {
+    ) -> Result<(), ViewGap> {
         match item {
             ViewItem::Enter { entity, type_id, place } => {
-                let entity_type = schema.entity_type(type_id).ok_or(Hole)?;
+                let entity_type = schema.entity_type(type_id).ok_or(ViewGap)?;
                 self.kept.retain(|(known, _)| *known != entity);
                 self.enter(entity, EntityView::new(entity_type, place, tick), events);
                 Ok(())
@@ -393,7 +393,7 @@ impl View {
                 position,
                 direction,
             } => {
-                let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
+                let seen = self.entities.get_mut(&entity).ok_or(ViewGap)?;
                 (seen.place, seen.placed_at) = (Some((position, direction)), tick);
                 events.push_back(Event::Placed {
                     entity,
@@ -432,8 +432,8 @@ impl View {
     }
 
     /// The client's own entity is in that space.
-    fn enter_space(&mut self, entity: EntityId, space: SpaceId, events: &mut VecDeque<Event>) -> Result<(), Hole> {
-        let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
+    fn enter_space(&mut self, entity: EntityId, space: SpaceId, events: &mut VecDeque<Event>) -> Result<(), ViewGap> {
+        let seen = self.entities.get_mut(&entity).ok_or(ViewGap)?;
         if seen.space.replace(space) != Some(space) {
             events.push_back(Event::SpaceEntered { entity, space });
         }
@@ -445,9 +445,9 @@ impl View {
 
     /// Applies an entry of that space's data, if it is newer than the present one, and reports the keys that it
     /// changes.
-    fn take_data(&mut self, entity: EntityId, entry: SpaceEntry, events: &mut VecDeque<Event>) -> Result<(), Hole> {
-        self.entities.get(&entity).ok_or(Hole)?;
-        let (space, data) = self.space.as_mut().ok_or(Hole)?;
+    fn take_data(&mut self, entity: EntityId, entry: SpaceEntry, events: &mut VecDeque<Event>) -> Result<(), ViewGap> {
+        self.entities.get(&entity).ok_or(ViewGap)?;
+        let (space, data) = self.space.as_mut().ok_or(ViewGap)?;
         let (space, before) = (*space, data.versions());
         data.take(entry);
         // Data that a newer life of the space voids changed when that life began.
@@ -470,9 +470,9 @@ impl View {
         &mut self,
         schema: &Schema,
         entity: EntityId,
-        take_over: impl FnOnce(&mut EntityView, &EntityType) -> Result<Option<Refreshment>, Hole>,
+        take_over: impl FnOnce(&mut EntityView, &EntityType) -> Result<Option<Refreshment>, ViewGap>,
         events: &mut VecDeque<Event>,
-    ) -> Result<(), Hole> {
+    ) -> Result<(), ViewGap> {
         let part = self.source;
         let (seen, entity_type) = self.seen(schema, entity)?;
         let Ok(refreshment) = take_over(seen, entity_type) else {
@@ -519,9 +519,13 @@ impl View {
         place: (Position, Direction),
         tick: Tick,
         events: &mut VecDeque<Event>,
-    ) -> Result<(), Hole> {
-        let at = self.kept.iter().position(|(known, _)| *known == entity).ok_or(Hole)?;
-        let (_, mut seen) = self.kept.remove(at).ok_or(Hole)?;
+    ) -> Result<(), ViewGap> {
+        let at = self
+            .kept
+            .iter()
+            .position(|(known, _)| *known == entity)
+            .ok_or(ViewGap)?;
+        let (_, mut seen) = self.kept.remove(at).ok_or(ViewGap)?;
         (seen.place, seen.placed_at) = (Some(place), tick);
         self.enter(entity, seen, events);
         Ok(())
@@ -535,12 +539,12 @@ impl View {
         span: RangeInclusive<HistoryNumber>,
         shown: &[u8],
         events: &mut VecDeque<Event>,
-    ) -> Result<(), Hole> {
+    ) -> Result<(), ViewGap> {
         let part = self.source;
         let (seen, entity_type) = self.seen(schema, entity)?;
         if seen.upto != *span.start() {
             // Something before it is missing: the present state is correct and stays.
-            return Err(Hole);
+            return Err(ViewGap);
         }
         let updated = seen.update(entity_type, *span.end(), shown, &mut |number, hash, what| {
             events.push_back(Event::Shown(Showing {
@@ -551,11 +555,11 @@ impl View {
                 what,
             }));
         });
-        updated.or_else(|Hole| self.give_up(entity, events))
+        updated.or_else(|ViewGap| self.give_up(entity, events))
     }
 
-    fn seen<'s>(&mut self, schema: &'s Schema, entity: EntityId) -> Result<(&mut EntityView, &'s EntityType), Hole> {
-        let seen = self.entities.get_mut(&entity).ok_or(Hole)?;
+    fn seen<'s>(&mut self, schema: &'s Schema, entity: EntityId) -> Result<(&mut EntityView, &'s EntityType), ViewGap> {
+        let seen = self.entities.get_mut(&entity).ok_or(ViewGap)?;
         let entity_type = schema.entity_type(seen.type_id);
         Ok((
             seen,
@@ -571,9 +575,9 @@ impl View {
     }
 
     /// What was sent of the entity contradicts its state: it is to be shown as a new one.
-    fn give_up(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Result<(), Hole> {
+    fn give_up(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Result<(), ViewGap> {
         self.leave(entity, events);
-        Err(Hole)
+        Err(ViewGap)
     }
 
     /// Drops entities that have left and all but the nearest entities, if there are more than `limit` stamps in total.
@@ -612,12 +616,12 @@ impl EntityView {
         entity_type: &EntityType,
         (upto, level): (HistoryNumber, u8),
         bytes: &[u8],
-    ) -> Result<Refreshment, Hole> {
+    ) -> Result<Refreshment, ViewGap> {
         let mut properties = defaults(entity_type);
         let mut hashes = Vec::new();
-        for (member, value) in read_properties(entity_type, bytes).map_err(|_| Hole)? {
-            let (index, data_type) = property(entity_type, member).ok_or(Hole)?;
-            hashes.push((index, property_hash(data_type, &value).ok_or(Hole)?));
+        for (member, value) in read_properties(entity_type, bytes).map_err(|_| ViewGap)? {
+            let (index, data_type) = property(entity_type, member).ok_or(ViewGap)?;
+            hashes.push((index, property_hash(data_type, &value).ok_or(ViewGap)?));
             properties[usize::from(member.0)] = value;
         }
         let old = std::mem::replace(&mut self.properties, properties);
@@ -631,11 +635,16 @@ impl EntityView {
     }
 
     /// Changes the level of detail, and returns what was sent for it, if anything.
-    fn change_level(&mut self, entity_type: &EntityType, level: u8, bytes: &[u8]) -> Result<Option<Refreshment>, Hole> {
+    fn change_level(
+        &mut self,
+        entity_type: &EntityType,
+        level: u8,
+        bytes: &[u8],
+    ) -> Result<Option<Refreshment>, ViewGap> {
         let (mut hashes, mut replaced) = (Vec::new(), Vec::new());
-        for (member, value) in read_properties(entity_type, bytes).map_err(|_| Hole)? {
-            let (index, data_type) = property(entity_type, member).ok_or(Hole)?;
-            hashes.push((index, property_hash(data_type, &value).ok_or(Hole)?));
+        for (member, value) in read_properties(entity_type, bytes).map_err(|_| ViewGap)? {
+            let (index, data_type) = property(entity_type, member).ok_or(ViewGap)?;
+            hashes.push((index, property_hash(data_type, &value).ok_or(ViewGap)?));
             let old = std::mem::replace(&mut self.properties[usize::from(member.0)], value);
             if self.properties[usize::from(member.0)] != old {
                 replaced.push((index, old));
@@ -652,12 +661,12 @@ impl EntityView {
         upto: HistoryNumber,
         shown: &[u8],
         tell: &mut dyn FnMut(HistoryNumber, Hash, What),
-    ) -> Result<(), Hole> {
+    ) -> Result<(), ViewGap> {
         let mut reader = ShownReader::new(entity_type, (self.upto, upto), shown);
-        while let Some((number, event)) = reader.next_event(&self.properties).map_err(|_| Hole)? {
+        while let Some((number, event)) = reader.next_event(&self.properties).map_err(|_| ViewGap)? {
             let (hash, what) = match event {
                 Shown::Property { member, change } => self.change(entity_type, member, change)?,
-                Shown::Method { member, args } => called(entity_type, member, args).ok_or(Hole)?,
+                Shown::Method { member, args } => called(entity_type, member, args).ok_or(ViewGap)?,
             };
             self.upto = number;
             tell(number, hash, what);
@@ -666,11 +675,16 @@ impl EntityView {
         Ok(())
     }
 
-    fn change(&mut self, entity_type: &EntityType, member: ClientMember, change: Change) -> Result<(Hash, What), Hole> {
-        let (property, data_type) = property(entity_type, member).ok_or(Hole)?;
+    fn change(
+        &mut self,
+        entity_type: &EntityType,
+        member: ClientMember,
+        change: Change,
+    ) -> Result<(Hash, What), ViewGap> {
+        let (property, data_type) = property(entity_type, member).ok_or(ViewGap)?;
         let value = &mut self.properties[usize::from(member.0)];
-        let replaced = apply(data_type, value, &change).map_err(|_| Hole)?;
-        let hash = change_hash(data_type, &change).ok_or(Hole)?;
+        let replaced = apply(data_type, value, &change).map_err(|_| ViewGap)?;
+        let hash = change_hash(data_type, &change).ok_or(ViewGap)?;
         let what = What::Changed {
             property,
             change,

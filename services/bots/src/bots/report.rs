@@ -109,7 +109,7 @@ pub struct BotReport {
     /// Sum over these samples (`looks`) of the number of others in view.
     pub in_view: u64,
     /// View restarts because of a gap.
-    pub holes: u64,
+    pub view_gaps: u64,
     /// Frames and datagrams that could not be decoded: must be 0.
     pub malformed: u64,
     /// Calls that were resent.
@@ -185,7 +185,7 @@ impl BotReport {
             moves_bytes: 0,
             looks: 0,
             in_view: 0,
-            holes: 0,
+            view_gaps: 0,
             malformed: 0,
             resent: 0,
             resumed: 0,
@@ -404,7 +404,7 @@ impl fmt::Display for BotsReport {
             total(|bot| bot.refreshes),
             bytes,
             moves,
-            total(|bot| bot.holes),
+            total(|bot| bot.view_gaps),
             total(|bot| bot.malformed)
         )?;
         let round_trips = self.round_trips();

@@ -220,7 +220,7 @@ impl<'b, 'p> Session<'b, 'p> {
         report.received += counters.received;
         report.received_bytes += counters.received_bytes;
         report.moves_bytes += counters.moves_bytes;
-        report.holes += counters.holes;
+        report.view_gaps += counters.view_gaps;
         report.malformed += counters.malformed;
         report.resent += counters.resent;
         report.moved += counters.moved;

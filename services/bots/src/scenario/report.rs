@@ -220,7 +220,7 @@ impl PhaseReport {
             },
             disconnects: total(|bot| bot.disconnected.len() as u64) + ended,
             resumed: total(|bot| bot.resumed),
-            views_restarted: total(|bot| bot.holes),
+            views_restarted: total(|bot| bot.view_gaps),
             changes_shown: total(|bot| bot.changes),
             client_methods_shown: total(|bot| bot.invocations),
             in_view: report.in_view(),
@@ -249,7 +249,7 @@ fn errors(report: &BotsReport, schema: &Schema) -> BTreeMap<String, u64> {
         lost.for_each(|reason| count(format!("disconnected: {reason}"), 1));
         count("a frame or datagram was malformed".to_owned(), bot.malformed);
         count("the realm warned of sending too much".to_owned(), bot.rate_warnings);
-        count("a view was restarted because of a gap".to_owned(), bot.holes);
+        count("a view was restarted because of a gap".to_owned(), bot.view_gaps);
     }
     for (what, times) in report.refusals(schema) {
         count(format!("call refused: {what}"), times);

@@ -228,7 +228,7 @@ impl Run {
 #[test]
 fn the_client_view_is_correct_and_calls_take_effect_once() {
     let mut troubles: BTreeMap<&'static str, u64> = BTreeMap::new();
-    let (mut holes, mut resumed, mut old_epochs, mut resent, mut calls) = (0, 0, 0, 0, 0);
+    let (mut gaps, mut resumed, mut old_epochs, mut resent, mut calls) = (0, 0, 0, 0, 0);
     for seed in 0..SEEDS {
         let mut run = Run::new(seed);
         for _ in 0..STEPS {
@@ -252,7 +252,7 @@ fn the_client_view_is_correct_and_calls_take_effect_once() {
             *troubles.entry(what).or_default() += count;
         }
         let counters = run.core.counters();
-        holes += counters.holes;
+        gaps += counters.view_gaps;
         resumed += counters.resumed;
         old_epochs += counters.old_epochs;
         resent += counters.resent;
@@ -260,10 +260,10 @@ fn the_client_view_is_correct_and_calls_take_effect_once() {
         assert_eq!(counters.malformed, 0, "seed {seed}");
     }
     println!(
-        "{calls} calls, {resent} sent again; {holes} holes, {resumed} resumed, {old_epochs} old epochs; {troubles:?}"
+        "{calls} calls, {resent} sent again; {gaps} gaps in views, {resumed} resumed, {old_epochs} old epochs; {troubles:?}"
     );
     for (what, count) in [
-        ("holes", holes),
+        ("gaps", gaps),
         ("resumed", resumed),
         ("old epochs", old_epochs),
         ("resent", resent),
