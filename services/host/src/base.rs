@@ -32,7 +32,7 @@ use crate::{
     front::{Front, FrontError},
     health::Health,
     holder::Notice,
-    holder_set::{HolderSet, Holders, NotTold, Trade},
+    holder_set::{HolderSet, Holders, NotTold, OwnerSetup},
     move_pace::moments,
     nats::Subscription,
     outbound::{Outbound, OutboundError},
@@ -91,7 +91,7 @@ pub async fn run(
     tracing::info!(%address, "serving clients");
     let _watched = add_watched(&process.watched, &edge.handle());
     let (notices, notices_in) = mpsc::channel(NOTICES);
-    let trade = Trade {
+    let setup = OwnerSetup {
         behaviour,
         durability,
         make: Arc::new(BaseRole::take_over),
@@ -99,7 +99,7 @@ pub async fn run(
         address,
         outbound,
     };
-    let holder_set = HolderSet::new(Arc::clone(&process), trade, notices);
+    let holder_set = HolderSet::new(Arc::clone(&process), setup, notices);
     let holders = holder_set.holders();
     let requests = process.bus.subscribe(process.subjects.sessions_of_all()).await?;
     let lives = process.bus.subscribe(process.subjects.lives_of_all()).await?;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     health::Health,
-    holder_set::{HolderSet, Trade},
+    holder_set::{HolderSet, OwnerSetup},
     outbound::{Outbound, OutboundError},
     process::{self, JoinError, Process, Settings},
 };
@@ -52,7 +52,7 @@ pub async fn run(
     // A cell has outputs for other owners only.
     let (notices, mut unused) = mpsc::channel(1);
     let map = CellInput::Map;
-    let trade = Trade {
+    let setup = OwnerSetup {
         behaviour,
         durability,
         make: Arc::new(move |state, now| {
@@ -66,7 +66,7 @@ pub async fn run(
         address: String::new(),
         outbound,
     };
-    let holder_set = HolderSet::new(process, trade, notices);
+    let holder_set = HolderSet::new(process, setup, notices);
     let unread = async { while unused.recv().await.is_some() {} };
     let (kept, ()) = tokio::join!(holder_set.run(stop), unread);
     Ok(kept?)

@@ -57,8 +57,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Makes the role of an owner from the state with which its epoch begins.
 pub type Make<R> = Arc<dyn Fn(&OwnerState, Mono) -> R + Send + Sync>;
 
-/// Common parts of all owners of a service.
-pub struct Trade<R: Role> {
+/// What all owners of a service are made with.
+pub struct OwnerSetup<R: Role> {
     /// The game.
     pub behaviour: Arc<dyn Behaviour>,
     /// When a batch counts as acknowledged.
@@ -147,7 +147,7 @@ impl<I> Holders<I> {
 /// The holders of a process: starts and ends them as the director orders, and reports on them in beats.
 pub struct HolderSet<R: Role> {
     process: Arc<Process>,
-    trade: Trade<R>,
+    setup: OwnerSetup<R>,
     notices: Notices,
     holders: Holders<R::Input>,
     held: BTreeMap<OwnerId, Held<R::Input>>,
@@ -191,14 +191,14 @@ where
     R::Input: Clone + Send + 'static,
 {
     /// A set that holds nothing yet.
-    pub fn new(process: Arc<Process>, trade: Trade<R>, notices: Notices) -> Self {
+    pub fn new(process: Arc<Process>, setup: OwnerSetup<R>, notices: Notices) -> Self {
         let holders = Holders {
             commands: Arc::default(),
             followed: Arc::default(),
         };
         Self {
             process,
-            trade,
+            setup,
             notices,
             holders,
             held: BTreeMap::new(),
@@ -334,7 +334,7 @@ where
                 Presence::Leaves => BTreeMap::new(),
                 Presence::Stays | Presence::Drains => self.holds(),
             },
-            address: self.trade.address.clone(),
+            address: self.setup.address.clone(),
             map: self.map.version,
             follows: ready.map(|(owner, _)| owner.0).collect(),
             released: self
@@ -464,7 +464,7 @@ where
         let lifecycle_events = Arc::new(AtomicU64::new(0));
         let (says, stage) = watch::channel(Stage::Taking);
         let (weighs, load) = watch::channel(None);
-        let (behaviour, durability) = (Arc::clone(&self.trade.behaviour), self.trade.durability);
+        let (behaviour, durability) = (Arc::clone(&self.setup.behaviour), self.setup.durability);
         let terms = Terms {
             owner,
             kind,
@@ -479,7 +479,7 @@ where
             commands: receiver,
             own: commands.clone(),
             notices: self.notices.clone(),
-            outbound: Arc::clone(&self.trade.outbound),
+            outbound: Arc::clone(&self.setup.outbound),
             entities: Arc::clone(&entities),
             load: weighs,
             lifecycle_events: Arc::clone(&lifecycle_events),
@@ -495,7 +495,7 @@ where
                 stage: stage.clone(),
             },
         );
-        let make = Arc::clone(&self.trade.make);
+        let make = Arc::clone(&self.setup.make);
         let make = move |state: &OwnerState, now| make(state, now);
         let following = self.follows.remove(&owner);
         let (holding, changed) = (
@@ -552,7 +552,7 @@ where
         let mut first = Vec::new();
         let uninformed = self.held.iter_mut().filter(|(_, held)| held.map < self.map.version);
         for (owner, held) in uninformed {
-            let input = Input::Role((self.trade.map)(self.map.clone()));
+            let input = Input::Role((self.setup.map)(self.map.clone()));
             if held.commands.try_send(Command::Core(input)).is_ok() {
                 if held.map == 0 {
                     let is_bootstrap = self.map.bootstrap == Some(*owner);

@@ -25,8 +25,7 @@ pub(crate) struct Packets {
     epoch: Epoch,
     definitions: Hash,
     gathered: BTreeMap<OwnerId, Gathered>,
-    /// Of each owner that has sent something: its highest epoch, and whether that holder reads packets of several
-    /// messages.
+    /// For each sender: its highest epoch, and whether the holder of that epoch reads packets of several messages.
     readers: BTreeMap<OwnerId, (Epoch, bool)>,
 }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use crate::{
-    holder_set::{HolderSet, Holders, Trade},
+    holder_set::{HolderSet, Holders, OwnerSetup},
     process::Process,
     telemetry::Chain,
     waiting::Wait,
@@ -32,7 +32,7 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
     let store = process.store.clone();
     // It has outputs for other owners only.
     let (notices, mut unused) = mpsc::channel(1);
-    let trade = Trade {
+    let setup = OwnerSetup {
         behaviour: no_behaviour(),
         // Nothing is sent that could still be lost.
         durability: Durability::Archive,
@@ -41,7 +41,7 @@ pub(super) async fn hold(process: Process, stop: watch::Receiver<bool>) -> Resul
         address: String::new(),
         outbound: Arc::default(),
     };
-    let holder_set = HolderSet::new(Arc::new(process), trade, notices);
+    let holder_set = HolderSet::new(Arc::new(process), setup, notices);
     let holders = holder_set.holders();
     let unread = async { while unused.recv().await.is_some() {} };
     let keeping = async { tokio::join!(holder_set.run(stop), unread).0 };
