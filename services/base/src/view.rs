@@ -5,13 +5,13 @@ use std::{borrow::Cow, collections::BTreeSet};
 use annals_def::{EntityType, Located, Schema, Value};
 use annals_event::{Body, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
-use annals_node::{Frames, Showing, Tally, Viewer, shown_upto};
+use annals_node::{Showing, Tally, ViewFrames, Viewer, shown_upto};
 use annals_wire::client::{Stamps, ViewItem};
 
 /// A view that a client has begun.
 #[derive(Debug)]
 pub(crate) struct View {
-    frames: Frames,
+    frames: ViewFrames,
     /// History number up to which the client was shown the entity.
     shown: HistoryNumber,
 }
@@ -158,7 +158,7 @@ impl View {
     /// just given the entity. Returns the view and the frames that show it.
     pub(crate) fn begin(seen: &OwnView<'_>, stamps: &Stamps, beginning: Option<Beginning>) -> (Self, Vec<Vec<u8>>) {
         let (items, shown) = seen.begin(stamps, beginning);
-        let mut frames = Frames::new(Part::Base, stamps.view);
+        let mut frames = ViewFrames::new(Part::Base, stamps.view);
         let bodies = frames.of(Tick(0), items);
         (Self { frames, shown }, bodies)
     }

@@ -8,8 +8,8 @@ use std::num::NonZeroU32;
 
 use crate::sampling::SECOND;
 
-/// Headers of a packet, bytes, which a client's line carries as well: IPv4 and UDP. One packet a tick is counted, as
-/// everywhere in this field: 20,000 bit/s are 222 bytes a tick.
+/// Headers of a packet, bytes, which a client's line carries as well: IPv4 and UDP. One packet a tick is counted:
+/// 20,000 bit/s are 222 bytes a tick.
 const HEADERS: i64 = 28;
 
 /// Maximum number of ticks that compensate for one large item: a client that was sent a picture would otherwise stand

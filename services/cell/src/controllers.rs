@@ -35,8 +35,8 @@ const NOTIFICATION_LIMIT: usize = 10_000;
 
 type Key = (EntityId, ControllerId);
 
-/// All controllers on this owner. Derived from the state, but for the current progress of running ones, which is only
-/// here.
+/// All controllers on this owner. Rebuilt from the state after a take-over, except for the progress of running ones,
+/// which is not in the state.
 #[derive(Debug, Default)]
 pub(crate) struct Controllers {
     /// Controllers that move their entities by themselves.
@@ -62,7 +62,7 @@ struct Runner {
 /// Another entity, as a controller finds it.
 enum Other {
     At(Place),
-    /// It may exist, but was not received since this owner or this entity came here.
+    /// It may exist: no message about it has arrived since this owner was taken over or this entity came here.
     Unlisted,
     Gone,
 }
@@ -244,14 +244,14 @@ fn advance(
     let signal = match task {
         Task::Follow { path, rounds, gait, .. } => {
             let arrived = steps::follow(&mut to, course, (path, *rounds, *gait), passed);
-            let goes_on = to.position != from.position || *course != before;
-            outcome(arrived.then_some(ControllerSignal::Arrived), goes_on)
+            let has_progressed = to.position != from.position || *course != before;
+            outcome(arrived.then_some(ControllerSignal::Arrived), has_progressed)
         }
         Task::Chase { target, within, gait } => match find(*target) {
             Other::At(target) => {
                 let arrived = steps::chase(&mut to, course, (target.position, *within), *gait);
-                let goes_on = to.position != from.position || *course != before;
-                outcome(arrived.then_some(ControllerSignal::Arrived), goes_on)
+                let has_progressed = to.position != from.position || *course != before;
+                outcome(arrived.then_some(ControllerSignal::Arrived), has_progressed)
             }
             Other::Unlisted => None,
             Other::Gone => Some(ControllerSignal::Failed),
@@ -284,10 +284,10 @@ fn advance(
     signal
 }
 
-/// The notification after a step. A controller whose step is lost in rounding, and that does not gain speed, fails: it
-/// would never end.
-fn outcome(end: Option<ControllerSignal>, goes_on: bool) -> Option<ControllerSignal> {
-    end.or((!goes_on).then_some(ControllerSignal::Failed))
+/// The notification after a step. A controller fails if neither the position nor its progress has changed, as a step
+/// lost in rounding: it would never end.
+fn outcome(end: Option<ControllerSignal>, has_progressed: bool) -> Option<ControllerSignal> {
+    end.or((!has_progressed).then_some(ControllerSignal::Failed))
 }
 
 /// The event that is logged with a notification; `None` if the notification is obsolete.

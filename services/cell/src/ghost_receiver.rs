@@ -1,7 +1,7 @@
 //! Receives ghosts: copies of entities that are real on another owner (rule V2).
 //!
-//! A ghost is never authoritative. It is built from an image at some history number and the dense events that follow,
-//! and names the holder of the real entity. Leaving an owner takes a history number of its own, which only the next
+//! A ghost is never authoritative. It is built from an image at some history number and the events that follow without
+//! gaps, and names the holder of the real entity. Leaving an owner uses up one history number, which only the next
 //! holder sends. So of two owners that send an entity, the one with the higher number holds it, however late the
 //! messages of the other are.
 
@@ -45,14 +45,15 @@ pub struct Ghost {
     session: Option<SessionId>,
     history: HistoryNumber,
     properties: BTreeMap<MemberId, Value>,
-    /// The newest events, dense, up to `history`.
+    /// The newest events, without gaps, up to `history`.
     recent: VecDeque<Shown>,
     whereabouts: Whereabouts,
     /// Sequence number of its newest movement.
     sequence: u64,
-    /// `held`: since when its holder has sent it, or could have. `named`: when its holder last listed it.
+    /// When its holder became its holder, as far as this owner knows.
     held: Mono,
-    named: Mono,
+    /// When its holder last listed it.
+    listed: Mono,
     /// Whether the entity left here for its holder, and the holder has not sent it yet.
     awaits_first_message: bool,
 }
@@ -139,7 +140,7 @@ impl Ghost {
 
     /// Records that its holder sent or listed it.
     fn record_contact(&mut self, now: Mono) {
-        (self.named, self.awaits_first_message) = (now, false);
+        (self.listed, self.awaits_first_message) = (now, false);
     }
 
     /// The events after `known`; `None` for an event of which there is no copy here. Returns nothing if `known` is
@@ -257,7 +258,7 @@ impl GhostReceiver {
             },
             sequence: 0,
             held: at.now,
-            named: at.now,
+            listed: at.now,
             awaits_first_message: true,
         };
         self.ghosts.insert(entity, ghost);
@@ -268,7 +269,7 @@ impl GhostReceiver {
     /// received later, and not contain it.
     pub(crate) fn arrive(&mut self, now: Mono, entity: EntityId, holder: OwnerId) {
         if let Some(ghost) = self.ghosts.get_mut(&entity).filter(|ghost| ghost.holder == holder) {
-            (ghost.held, ghost.named) = (now, now);
+            (ghost.held, ghost.listed) = (now, now);
         }
     }
 
@@ -383,9 +384,9 @@ impl GhostReceiver {
         self.last_list_at.insert(from, at.now);
         let mut lacks = Vec::new();
         let mut room = LIMIT.saturating_sub(self.ghosts.len());
-        let mut named = BTreeSet::new();
+        let mut listed = BTreeSet::new();
         for &(entity, newest) in heads.iter().filter(|(entity, _)| !own(*entity)) {
-            named.insert(entity);
+            listed.insert(entity);
             match self.ghosts.get_mut(&entity) {
                 None if room == 0 => {}
                 None => {
@@ -403,7 +404,7 @@ impl GhostReceiver {
             }
         }
         self.ghosts.retain(|entity, ghost| {
-            let gone = ghost.holder == from && !named.contains(entity) && at.now.since(ghost.held) > LIST_GRACE;
+            let gone = ghost.holder == from && !listed.contains(entity) && at.now.since(ghost.held) > LIST_GRACE;
             !gone || own(*entity)
         });
         lacks
@@ -413,7 +414,7 @@ impl GhostReceiver {
     /// [`HOLDER_SILENCE_LIMIT`]. `own` says which entities are leaving here.
     pub(crate) fn age(&mut self, now: Mono, own: impl Fn(EntityId) -> bool) {
         self.ghosts
-            .retain(|entity, ghost| now.since(ghost.named) <= HOLDER_SILENCE_LIMIT || own(*entity));
+            .retain(|entity, ghost| now.since(ghost.listed) <= HOLDER_SILENCE_LIMIT || own(*entity));
         for ghost in self.ghosts.values_mut() {
             let excess = ghost.recent.len().saturating_sub(HISTORY_KEPT);
             ghost.recent.drain(..excess);
@@ -437,7 +438,7 @@ fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Gh
         },
         sequence: 0,
         held: at.now,
-        named: at.now,
+        listed: at.now,
         awaits_first_message: false,
     };
     let Some(old) = old else { return ghost };

@@ -82,8 +82,8 @@ impl Handover {
 }
 
 impl CellRole {
-    /// Hands over entities that are in other owners' areas. Call only while nothing waits for an entity within this
-    /// input.
+    /// Hands over entities that are in other owners' areas. Call only while no call or request of
+    /// this input is queued.
     pub(crate) fn hand_over(&mut self, cx: &mut OwnerContext) {
         if !cx.is_idle() {
             return;

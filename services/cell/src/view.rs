@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
 use annals_event::{SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{EntityId, Part, Position, SpaceId, Tick};
-use annals_node::{Frames, time::Mono};
+use annals_node::{ViewFrames, time::Mono};
 use annals_space::{Interest, Priority, PriorityQueue};
 use annals_wire::client::{Known, MAX_KEPT, Movements, Stamp, ViewItem, volatile::MovementAck};
 
@@ -36,7 +36,7 @@ pub(crate) struct ViewOutput {
 /// A view that a client has begun.
 #[derive(Debug)]
 pub(crate) struct View {
-    frames: Frames,
+    frames: ViewFrames,
     /// Whether a frame was made, which tells the client that the view has begun.
     is_open: bool,
     /// What the client has of its own entity.
@@ -109,7 +109,7 @@ impl View {
         };
         let kept = |Stamp { entity, upto, finer }| (entity, ClientState::from_report(upto, finer));
         Self {
-            frames: Frames::new(Part::Cell, number),
+            frames: ViewFrames::new(Part::Cell, number),
             is_open: false,
             own: known_own.map(|stamp| ClientState::from_report(stamp.upto, stamp.finer)),
             entity_views: known.seen.into_iter().map(entity_view).collect(),

@@ -23,7 +23,7 @@ use crate::fold::{FoldError, check_lease};
 /// Maximum tiles of leaf hashes that one transaction writes: those of a segment, of 8 KiB each.
 const TILES_AT_ONCE: u64 = 16;
 
-/// Bytes of unsealed batches that are read at a time, give or take one batch: usually enough for a tile.
+/// Bytes of unsealed batches that are read at a time, to within one batch: usually enough for a tile.
 const LOOSE_BYTES: usize = 256 << 10;
 
 /// Writes the tiles of a shard's archive for as long as its [`crate::Folder`] folds it.

@@ -19,12 +19,12 @@ pub const SILENCE: Duration = Duration::from_secs(3);
 /// of NATS reconnects to another server within some tens of milliseconds.
 pub const RECONNECTION: Duration = Duration::from_millis(100);
 
-/// Maximum number of closed connections that are remembered: more than the processes of a realm. Of a forgotten one,
-/// only the time that it saves is lost.
+/// Maximum number of closed connections that are remembered: more than the processes of a realm. Forgetting one only
+/// delays the detection of its process's death.
 const CLOSED_LIMIT: usize = 4_096;
 
-/// Beats over a connection that another one had replaced, after which two processes have one number. A process never
-/// returns to a connection; one beat may be overtaken by its sender's reconnection.
+/// Beats over an already replaced connection that prove that two processes have one number. A process never returns to
+/// a connection; one beat may be overtaken by its sender's reconnection.
 const MOST_RETURNS: u32 = 2;
 
 /// A process reports under the number of another one.
@@ -49,7 +49,7 @@ pub enum Definitions {
     Present,
     /// Those that the realm is to change to.
     Next,
-    /// Others: the process can hold nothing any more.
+    /// Any other definitions: the process cannot hold owners.
     Former,
 }
 
@@ -212,8 +212,8 @@ impl Membership {
         }
     }
 
-    /// The same with the connections that were reported as closed before, and those of the last holders as in the store:
-    /// a holder whose connection is closed need not be listened for.
+    /// Sets the connections that were reported as closed before, and those of the last holders as in the store: a holder
+    /// whose connection is closed need not be listened for.
     #[must_use]
     pub fn knowing(self, closed: ClosedConnections, connections: BTreeMap<OwnerId, String>) -> Self {
         Self {
@@ -352,7 +352,7 @@ impl Membership {
 
     /// Applies a grant that the store has recorded.
     pub fn granted(&mut self, owner: OwnerId, kind: OwnerKind, process: ProcessId) {
-        // Reported of an epoch before this one.
+        // The reported release belonged to an earlier epoch.
         if let Some(member) = self.members.get_mut(&process) {
             member.beat.released.remove(&owner);
         }

@@ -1,4 +1,5 @@
-//! The interface of behaviour during a call: reads and changes its entity, calls others, sets timers, rolls dice.
+//! The interface of behaviour during a call: reads and changes its entity, calls others, sets timers, draws
+//! random numbers.
 
 mod controllers;
 mod creation;

@@ -32,6 +32,7 @@ pub mod time;
 mod trail;
 mod trouble;
 pub mod typed;
+mod view_frames;
 mod waits;
 pub mod writer;
 
@@ -43,8 +44,9 @@ pub use lifecycle_events::{LifecycleEvent, ShutDown};
 pub use output::{Begun, ConnectionId, NotOpened, NotOrdered, Output, Request};
 pub use owner::{Beginning, ClientCallStatus, Input, Owner, Role};
 pub use owner_context::OwnerContext;
-pub use showing::{Frames, Showing, Viewer, shown_upto};
+pub use showing::{Showing, Viewer, shown_upto};
 pub use tally::{Cost, CostKind, Member, Tally};
 pub use teleport::TeleportFailed;
 pub use trail::Trail;
 pub use trouble::{ALARM, OwnerError};
+pub use view_frames::ViewFrames;

@@ -1,17 +1,16 @@
-//! Encoding of an entity part for clients, as items and frames of a view (rules V3, V4). Used by witnesses and proxies.
+//! Encoding of an entity part for clients, as items of a view (rules V3, V4). Used by witnesses and proxies.
 
 use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Method, Property, Schema, Value};
 use annals_event::{Audience, Body, Event};
-use annals_ids::{EntityId, HistoryNumber, MemberId, Part, Tick, TypeId};
-use annals_wire::client::{ClientMember, ShownWriter, ToClient, ViewFrame, ViewItem};
+use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
+use annals_wire::client::{ClientMember, ShownWriter, ViewItem};
 
-use crate::tally::{CostKind, Member, Tally};
-
-/// Bytes of values after which a frame is closed and another begun, so that each frame stays far below the limit of
-/// clients.
-const FRAME_BYTES: usize = 256 << 10;
+use crate::{
+    tally::{CostKind, Member, Tally},
+    view_frames::FRAME_BYTES,
+};
 
 /// Why values in the state can be encoded.
 const FITS: &str = "invariant: values in the state, and changes that were made to it, fit their types";
@@ -321,64 +320,6 @@ impl<'a> Showing<'a> {
 
     fn seen_as(&self) -> &'a EntityType {
         self.schema.entity_type(self.client_type()).unwrap_or(self.entity_type)
-    }
-}
-
-/// Frames of one view that a client has opened.
-#[derive(Debug)]
-pub struct Frames {
-    source: Part,
-    view: u64,
-    sequence: u64,
-}
-
-impl Frames {
-    /// A view under the number that the client chose.
-    #[must_use]
-    pub fn new(source: Part, view: u64) -> Self {
-        Self {
-            source,
-            view,
-            sequence: 0,
-        }
-    }
-
-    /// The view's number, chosen by the client.
-    #[must_use]
-    pub fn view(&self) -> u64 {
-        self.view
-    }
-
-    /// Packs items into frames, at least one: an empty frame says that the view has begun, or continues.
-    #[must_use]
-    pub fn of(&mut self, tick: Tick, items: Vec<ViewItem>) -> Vec<Vec<u8>> {
-        let mut frames = Vec::new();
-        let (mut gathered, mut bytes) = (Vec::new(), 0);
-        for item in items {
-            let more = item.about_bytes();
-            if bytes > 0 && bytes + more > FRAME_BYTES {
-                frames.push(self.frame(tick, std::mem::take(&mut gathered)));
-                bytes = 0;
-            }
-            bytes += more;
-            gathered.push(item);
-        }
-        frames.push(self.frame(tick, gathered));
-        frames
-    }
-
-    fn frame(&mut self, tick: Tick, items: Vec<ViewItem>) -> Vec<u8> {
-        self.sequence += 1;
-        let frame = ViewFrame {
-            source: self.source,
-            view: self.view,
-            sequence: self.sequence,
-            tick,
-            items,
-        };
-        let mut body = Vec::new();
-        ToClient::View(frame).write(&mut body);
-        body
     }
 }
 

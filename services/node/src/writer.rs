@@ -295,7 +295,7 @@ impl Writer {
             Some(hash) if hash == upto.hash => self.archived = upto.number,
             _ if epoch > self.epoch => self.replaced(),
             // Until the store holds the opening, batches that others append are part of the chain (E2).
-            _ if !self.recorded => self.read_again(),
+            _ if !self.recorded => self.stop_to_read_again(),
             _ => self.contradicted(Found::Archive { archived: upto }),
         }
         if !matches!(self.phase, Phase::Appending(_) | Phase::Resolving(_)) {
@@ -324,7 +324,7 @@ impl Writer {
                 self.recorded = true;
                 self.confirmed(asked);
             }
-            (Phase::Recording, Input::OpeningRefused(OpeningRefused::CursorPassed)) => self.read_again(),
+            (Phase::Recording, Input::OpeningRefused(OpeningRefused::CursorPassed)) => self.stop_to_read_again(),
             (Phase::Recording, Input::OpeningRefused(OpeningRefused::Superseded))
             | (Phase::Confirming, Input::EpochLost) => self.replaced(),
             (Phase::Confirming, Input::EpochConfirmed) => self.confirmed(asked),
@@ -353,7 +353,7 @@ impl Writer {
             ChainStatus::Kept => self.acknowledge(now, number),
             ChainStatus::Archived => self.phase = Phase::Appending(self.kept.oldest()),
             // Until the store holds the opening, batches that others append are part of the chain (E2).
-            ChainStatus::Elsewhere if !self.recorded => self.read_again(),
+            ChainStatus::Elsewhere if !self.recorded => self.stop_to_read_again(),
             // After that they never are: an `Open` that is not on this chain (of a lower epoch, or of this one and
             // given up at E2) can no longer be recorded; a batch of a lower epoch behind an `Open` on this chain is
             // void; and neither is folded (E5, F2).
@@ -381,7 +381,7 @@ impl Writer {
         match found {
             Ok(chain) if chain.highest > self.epoch => self.replaced(),
             Ok(chain) if is_last && chain.beyond.iter().eq(first) => self.phase = Phase::Recording,
-            Ok(_) | Err(_) => self.read_again(),
+            Ok(_) | Err(_) => self.stop_to_read_again(),
         }
     }
 
@@ -442,7 +442,7 @@ impl Writer {
         });
     }
 
-    fn read_again(&mut self) {
+    fn stop_to_read_again(&mut self) {
         self.phase = Phase::Stopped(Stop::ReadAgain {
             owner: self.owner,
             epoch: self.epoch,

@@ -126,7 +126,7 @@ impl Texts<'_> {
         }
     }
 
-    /// The definitions that listed types inherit from or use, and which are not listed or have heirs.
+    /// The definitions that listed types inherit from or use, and which are not listed, or from which others inherit.
     fn definitions(&self) -> Vec<DefinitionOrigin> {
         let mut heirs: BTreeMap<(Kind, &str), (Span, BTreeSet<&str>)> = BTreeMap::new();
         let schema = self.world.schema;

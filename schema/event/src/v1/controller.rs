@@ -89,7 +89,7 @@ pub enum Task {
     },
 }
 
-/// Classes of tasks. Of some a part has at most one at a time.
+/// Classes of tasks. A part has at most one task of the classes `Movement` and `Turning` at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Tasks that set the position.
@@ -209,7 +209,7 @@ impl Gait {
 }
 
 impl Task {
-    /// The class of the task: what it excludes.
+    /// The class of the task: decides which other tasks it replaces.
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
@@ -357,8 +357,8 @@ impl ControllerEvent {
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let wrong = reader.malformed("what became of a controller");
-        Ok(match reader.byte("what became of a controller")? {
+        let wrong = reader.malformed("controller event");
+        Ok(match reader.byte("controller event")? {
             1 => ControllerEvent::Set(Box::new(Controller::read(reader)?)),
             2 => ControllerEvent::Advanced {
                 leg: reader.narrow("leg")?,

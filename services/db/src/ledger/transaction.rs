@@ -15,9 +15,8 @@ use super::{
 /// Maximum expiries in one batch. The rest expires with the next batch, and counts as expired meanwhile.
 const EXPIRED_AT_ONCE: usize = 64;
 
-/// How far beyond a batch's time deadlines are scanned, milliseconds. What settled in time leaves deleted rows there,
-/// for as long as anything may be open; so deadlines are scanned once a second, and each deleted row is passed about
-/// once.
+/// How far beyond a batch's time deadlines are scanned, milliseconds. Trades and gifts that settled in time leave deleted
+/// rows there, which a scan has to skip; with one scan a second, each deleted row is skipped about once.
 const LOOKED_AHEAD: u64 = 1_000;
 
 /// Estimated bytes of a changed row before it is written.

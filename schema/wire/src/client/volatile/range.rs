@@ -161,7 +161,7 @@ impl<'a> Decoder<'a> {
         bit
     }
 
-    /// Whether an encoder could have ended so: no bytes are left over, and none is a trailing zero.
+    /// Whether an encoder could have produced this end: no bytes are left over, and none is a trailing zero.
     pub(super) fn is_whole(&self) -> bool {
         self.bytes.len() <= self.taken && self.bytes.last() != Some(&0)
     }

@@ -7,7 +7,8 @@ use annals_proof::{Frontier, TreeHead, merkle::node_hash};
 
 use super::{logs::Logs, reading::Reading};
 
-/// Maximum leaves in doubt. If more were changed, trying cannot distinguish them.
+/// Maximum leaves in doubt: leaves whose original hash is uncertain. If more were changed, trying cannot distinguish
+/// them.
 const MOST_DOUBTFUL: usize = 12;
 
 /// Maximum combinations that are tried.
@@ -89,7 +90,7 @@ fn shifted(reading: &Reading, own: &[Hash], head: TreeHead) -> Option<Vec<Hash>>
     None
 }
 
-/// Hashes that are named, and that no leaf has.
+/// Hashes that batches refer to, and that no leaf has.
 fn lost(reading: &Reading) -> Vec<Hash> {
     let there: BTreeSet<Hash> = reading.seen.values().map(|seen| seen.hash).collect();
     let named = reading.named();
