@@ -19,7 +19,7 @@ use crate::{
     witness::{Witness, send},
 };
 
-/// Beat of each second at which other owners are asked for entities that a client has and that are unknown here.
+/// Tick of each second at which other owners are asked for entities that a client has and that are unknown here.
 const SEARCHING: u64 = 3;
 const _: () = assert!(SEARCHING < SECOND);
 
@@ -237,7 +237,7 @@ impl Clients {
     /// moment held by an owner that, by the newest map, need not be near any more; and that owner may be taken over
     /// just then.
     pub(crate) fn search(&self, cx: &mut OwnerContext, known: &Knowledge) {
-        if known.sampling.beat() % SECOND != SEARCHING {
+        if known.sampling.local_tick() % SECOND != SEARCHING {
             return;
         }
         let unknown_here: Option<EntityId> = self.witnesses.values().find_map(Witness::unknown_here);

@@ -33,8 +33,8 @@ pub(crate) struct EntityView {
 pub(crate) struct ClientState {
     /// The history number up to which the client has it.
     pub(crate) upto: HistoryNumber,
-    /// The beat at which its place was last sent; `None` if it was not sent in this view.
-    pub(crate) sent_beat: Option<u64>,
+    /// The local tick at which its place was last sent; `None` if it was not sent in this view.
+    pub(crate) sent_tick: Option<u64>,
     /// For each level of detail finer than the current one, the nearest first, the history number at which the client
     /// has the properties of that level.
     pub(crate) finer: Vec<HistoryNumber>,
@@ -45,7 +45,7 @@ impl ClientState {
     pub(crate) fn from_report(upto: HistoryNumber, finer: Vec<HistoryNumber>) -> Self {
         Self {
             upto,
-            sent_beat: None,
+            sent_tick: None,
             finer,
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn show(
     let Some(showing) = Showing::new(knowledge.cx.schema(), entity, state.entity_type.id, viewer) else {
         return;
     };
-    let (beat, place) = (knowledge.known.sampling.beat(), state.whereabouts.place);
+    let (local_tick, place) = (knowledge.known.sampling.local_tick(), state.whereabouts.place);
     let away = distance(own.position, place.position);
     let showing = showing.seen_by(own.entity).from_afar(away);
     let showing = showing.counted_by(knowledge.cx.tally());
@@ -116,8 +116,8 @@ pub(crate) fn show(
     let Some(client_state) = client_state else {
         let level = level(levels, levels.len(), away);
         let finer = vec![HistoryNumber(0); level];
-        let (upto, sent_beat) = (state.history, Some(beat));
-        let entered = client_state.insert(ClientState { upto, sent_beat, finer });
+        let (upto, sent_tick) = (state.history, Some(local_tick));
+        let entered = client_state.insert(ClientState { upto, sent_tick, finer });
         enter(&showing.on_level(entered.level()), state, &mut updates.items);
         return;
     };
@@ -125,15 +125,15 @@ pub(crate) fn show(
     let level = level(levels, client_state.finer.len(), away);
     change_level(&showing, knowledge, state, (client_state, level), &mut updates.items);
     let is_due = client_state
-        .sent_beat
-        .is_none_or(|sent_beat| sent_beat < state.whereabouts.last_due_beat(beat));
+        .sent_tick
+        .is_none_or(|sent_tick| sent_tick < state.whereabouts.last_due_tick(local_tick));
     let moved = match viewer {
         Viewer::Own => jumped || own.displaced,
         Viewer::Others => {
             let since = state.whereabouts.since;
-            let is_unsent = client_state.sent_beat.is_none_or(|sent_beat| sent_beat < since);
+            let is_unsent = client_state.sent_tick.is_none_or(|sent_tick| sent_tick < since);
             // Volatile movements are sent as datagrams below; those of other types as items, reliably.
-            jumped || client_state.sent_beat.is_none() || (is_unsent && !state.entity_type.volatile.is_any())
+            jumped || client_state.sent_tick.is_none() || (is_unsent && !state.entity_type.volatile.is_any())
         }
     };
     if moved {
@@ -143,8 +143,8 @@ pub(crate) fn show(
             direction: place.direction,
         });
     }
-    if moved || client_state.sent_beat.is_none() {
-        client_state.sent_beat = Some(beat);
+    if moved || client_state.sent_tick.is_none() {
+        client_state.sent_tick = Some(local_tick);
     } else if viewer == Viewer::Others
         && is_due
         && state.is_acknowledged
@@ -152,7 +152,7 @@ pub(crate) fn show(
         && place.position.is_finite()
         && place.direction.is_finite()
     {
-        client_state.sent_beat = Some(beat);
+        client_state.sent_tick = Some(local_tick);
         let movement = Move {
             entity,
             position: place.position,

@@ -63,7 +63,7 @@ pub struct Ghost {
 pub(crate) struct Moment {
     pub(crate) now: Mono,
     /// The next tick, at which clients are sent what was received.
-    pub(crate) beat: u64,
+    pub(crate) local_tick: u64,
 }
 
 /// Context for applying messages to ghosts and notifying behaviour of changes.
@@ -183,7 +183,7 @@ impl Ghost {
             }
             Body::Moved(place) => {
                 if place.is_sound() {
-                    self.whereabouts.note(*place, hearing.at.beat);
+                    self.whereabouts.note(*place, hearing.at.local_tick);
                 }
                 place.is_sound()
             }
@@ -254,7 +254,7 @@ impl GhostReceiver {
             recent: recent.collect(),
             whereabouts: Whereabouts {
                 place: cell.place,
-                since: at.beat,
+                since: at.local_tick,
             },
             sequence: 0,
             held: at.now,
@@ -366,7 +366,7 @@ impl GhostReceiver {
             };
             if ghost.holder == from && ghost.sequence < movement.sequence && movement.place.is_sound() {
                 ghost.sequence = movement.sequence;
-                ghost.whereabouts.note(movement.place, at.beat);
+                ghost.whereabouts.note(movement.place, at.local_tick);
                 self.trail.note(movement.entity);
             }
         }
@@ -434,7 +434,7 @@ fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Gh
         recent: VecDeque::new(),
         whereabouts: Whereabouts {
             place: image.place,
-            since: at.beat,
+            since: at.local_tick,
         },
         sequence: 0,
         held: at.now,

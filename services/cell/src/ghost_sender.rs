@@ -35,8 +35,8 @@ const EMPTY_LIST_PERIOD: Duration = Duration::from_secs(10);
 /// was teleported into another owner's space.
 const LIST_AFTER_HANDOVER: Duration = Duration::from_secs(3);
 
-/// The beat of each second at which all history numbers are sent; movements are repeated at another beat.
-const LIST_BEAT: u64 = SECOND / 2;
+/// The tick of each second at which all history numbers are sent; movements are repeated at another tick.
+const LIST_TICK: u64 = SECOND / 2;
 
 /// State of the sending side; soft, rebuilt after a take-over.
 #[derive(Debug, Default)]
@@ -172,15 +172,15 @@ impl GhostSender {
 
     /// Sends positions: of entities that moved, and once a second of all.
     pub(crate) fn send_positions(&self, cx: &mut OwnerContext, sampling: &Sampling) {
-        let (beat, sequence) = (sampling.beat(), sampling.tick().0);
-        let all = beat.is_multiple_of(SECOND);
+        let (local_tick, sequence) = (sampling.local_tick(), sampling.tick().0);
+        let all = local_tick.is_multiple_of(SECOND);
         let mut messages = Vec::new();
         for (&owner, sent) in &self.sent_upto {
             let moves: Vec<GhostMove> = sent
                 .keys()
                 .filter(|entity| cx.is_acknowledged(**entity))
                 .filter_map(|&entity| Some((entity, cx.place(entity).and(sampling.whereabouts(entity))?)))
-                .filter(|(_, whereabouts)| all || whereabouts.since == beat)
+                .filter(|(_, whereabouts)| all || whereabouts.since == local_tick)
                 .map(|(entity, whereabouts)| GhostMove {
                     entity,
                     sequence,
@@ -198,12 +198,12 @@ impl GhostSender {
 
     /// Once a second: sends each owner that may have ghosts from here the list of them. Owners that asked receive it at
     /// once.
-    pub(crate) fn send_lists(&mut self, cx: &mut OwnerContext, territory: &Territory, beat: u64) {
+    pub(crate) fn send_lists(&mut self, cx: &mut OwnerContext, territory: &Territory, local_tick: u64) {
         for owner in std::mem::take(&mut self.asked) {
             self.may_hold_ghosts(cx.now().mono, [owner]);
             self.send_list(cx, owner);
         }
-        if beat % SECOND != LIST_BEAT {
+        if local_tick % SECOND != LIST_TICK {
             return;
         }
         let now = cx.now().mono;

@@ -56,7 +56,7 @@ impl Knowledge {
     pub(crate) fn moment(&self, cx: &OwnerContext) -> Moment {
         Moment {
             now: cx.now().mono,
-            beat: self.sampling.beat() + 1,
+            local_tick: self.sampling.local_tick() + 1,
         }
     }
 
@@ -151,7 +151,7 @@ impl Knowledge {
     /// Drops what is needed only within a tick, and what is no longer known.
     pub(crate) fn end_tick(&mut self, cx: &OwnerContext) {
         self.recent_events.forget();
-        if self.sampling.beat().is_multiple_of(SECOND) {
+        if self.sampling.local_tick().is_multiple_of(SECOND) {
             let ghosts = &self.ghosts;
             self.property_history
                 .forget(|entity| cx.image(entity).is_some() || ghosts.get(entity).is_some());

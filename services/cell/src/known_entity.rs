@@ -51,7 +51,7 @@ impl<'a> KnowledgeView<'a> {
                     .whereabouts(entity)
                     .filter(|known| known.place == place);
                 // What came or moved since the last tick was not sampled yet.
-                let since = known.map_or(self.known.sampling.beat(), |known| known.since);
+                let since = known.map_or(self.known.sampling.local_tick(), |known| known.since);
                 Some(Whereabouts { place, since })
             }
             None => self.known.ghosts.get(entity).map(Ghost::whereabouts),

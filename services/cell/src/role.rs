@@ -318,8 +318,8 @@ impl Role for CellRole {
             self.ghost_sender.send_events(cx, &known.recent_events);
             self.ghost_sender.send_positions(cx, &known.sampling);
             self.ghost_sender
-                .send_lists(cx, &known.territory, known.sampling.beat());
-            known.spaces.exchange(cx, &known.territory, known.sampling.beat());
+                .send_lists(cx, &known.territory, known.sampling.local_tick());
+            known.spaces.exchange(cx, &known.territory, known.sampling.local_tick());
             self.clients.show_all(cx, known);
             self.clients.search(cx, known);
         }

@@ -30,20 +30,23 @@ const REPEATS: u64 = 3;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Whereabouts {
     pub(crate) place: Place,
-    /// The beat at which it arrived there.
+    /// The local tick at which it arrived there.
     pub(crate) since: u64,
 }
 
 impl Whereabouts {
-    pub(crate) fn note(&mut self, place: Place, beat: u64) {
+    pub(crate) fn note(&mut self, place: Place, local_tick: u64) {
         if self.place != place {
-            *self = Self { place, since: beat };
+            *self = Self {
+                place,
+                since: local_tick,
+            };
         }
     }
 
-    /// The newest beat at which there was something to send: its last movement, or a repetition after it.
-    pub(crate) fn last_due_beat(&self, beat: u64) -> u64 {
-        let rest = beat.saturating_sub(self.since);
+    /// The newest local tick at which there was something to send: its last movement, or a repetition after it.
+    pub(crate) fn last_due_tick(&self, local_tick: u64) -> u64 {
+        let rest = local_tick.saturating_sub(self.since);
         self.since + (rest / SECOND).min(REPEATS) * SECOND
     }
 }
@@ -51,8 +54,8 @@ impl Whereabouts {
 /// Counts ticks, and samples the places of real entities.
 #[derive(Debug)]
 pub(crate) struct Sampling {
-    /// Number of ticks of this process.
-    beat: u64,
+    /// The local tick: number of ticks since this owner was taken over.
+    local_tick: u64,
     /// Number of ticks of the realm: tenths of a second of game time. The same on all cells, so that what the next
     /// holder of an entity sends to a client or a ghost is newer than what the last one sent.
     tick: Tick,
@@ -63,15 +66,15 @@ pub(crate) struct Sampling {
 impl Sampling {
     pub(crate) fn new(tick: Tick, now: Mono) -> Self {
         Self {
-            beat: 0,
+            local_tick: 0,
             tick,
             due: now,
             reals: BTreeMap::new(),
         }
     }
 
-    pub(crate) fn beat(&self) -> u64 {
-        self.beat
+    pub(crate) fn local_tick(&self) -> u64 {
+        self.local_tick
     }
 
     pub(crate) fn tick(&self) -> Tick {
@@ -95,7 +98,7 @@ impl Sampling {
         }
         let next = self.due.after(TICK);
         self.due = if next > now.mono { next } else { now.mono.after(TICK) };
-        self.beat += 1;
+        self.local_tick += 1;
         self.tick = self.tick.next().max(Tick(now.world.0 / TICK_MS));
         true
     }
@@ -110,10 +113,10 @@ impl Sampling {
             known
                 .or_insert(Whereabouts {
                     place,
-                    since: self.beat,
+                    since: self.local_tick,
                 })
-                .note(place, self.beat);
-            if (self.beat.wrapping_add(entity.0)).is_multiple_of(SECOND) {
+                .note(place, self.local_tick);
+            if (self.local_tick.wrapping_add(entity.0)).is_multiple_of(SECOND) {
                 log_place(cx, entity);
             }
         }

@@ -12,7 +12,7 @@ use annals_wire::bus::{Message, SPACE_MESSAGE_BYTES, SpaceMessage, runs};
 
 use crate::{sampling::SECOND, territory::Territory};
 
-/// Beat of each second at which owners send the versions that they have.
+/// Tick of each second at which owners send the versions that they have.
 const ASKING: u64 = 7;
 const _: () = assert!(ASKING < SECOND);
 
@@ -121,8 +121,8 @@ impl Spaces {
     }
 
     /// Once a second: sends one other owner of each space, in turn, the versions that are held here.
-    pub(crate) fn exchange(&self, cx: &mut OwnerContext, territory: &Territory, beat: u64) {
-        if beat % SECOND != ASKING {
+    pub(crate) fn exchange(&self, cx: &mut OwnerContext, territory: &Territory, local_tick: u64) {
+        if local_tick % SECOND != ASKING {
             return;
         }
         let own = territory.own_spaces();
@@ -136,7 +136,7 @@ impl Spaces {
             // Each owner starts with the one after it, so that no two ask the same one in the same second.
             let others = territory.other_owners(space);
             let mut turns = others.range(cx.owner()..).chain(others.range(..cx.owner()));
-            let turn = (beat / SECOND).checked_rem(others.len() as u64);
+            let turn = (local_tick / SECOND).checked_rem(others.len() as u64);
             let turn = turn.and_then(|turn| usize::try_from(turn).ok());
             if let Some(owner) = turn.and_then(|turn| turns.nth(turn)) {
                 ask(cx, *owner, space, false);

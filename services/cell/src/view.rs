@@ -93,7 +93,7 @@ struct EncodedMovement {
     /// Its index in `entity_views`.
     at: usize,
     priority: Priority,
-    sent_beat: Option<u64>,
+    sent_tick: Option<u64>,
 }
 
 impl View {
@@ -410,10 +410,10 @@ impl View {
             }
             let entity_view = &mut self.entity_views[due.at];
             let (at, priority) = (due.at, entity_view.priority);
-            let sent_beat = entity_view
+            let sent_tick = entity_view
                 .client_state
                 .as_ref()
-                .and_then(|client_state| client_state.sent_beat);
+                .and_then(|client_state| client_state.sent_tick);
             let moves = updates.moves.len();
             if let Some(state) = entities.get(entity_view.entity) {
                 if entity_view.client_state.is_none() {
@@ -433,7 +433,7 @@ impl View {
                 self.encoded_movements.push(EncodedMovement {
                     at,
                     priority,
-                    sent_beat,
+                    sent_tick,
                 });
             }
             items += updates.bytes_after(counted);
@@ -450,13 +450,13 @@ impl View {
         for EncodedMovement {
             at,
             priority,
-            sent_beat,
+            sent_tick,
         } in self.encoded_movements.drain(..).skip(fit)
         {
             let entity_view = &mut self.entity_views[at];
             entity_view.priority = priority;
             if let Some(client_state) = &mut entity_view.client_state {
-                client_state.sent_beat = sent_beat;
+                client_state.sent_tick = sent_tick;
             }
         }
         let priorities = self.entity_views.iter().map(|entity_view| entity_view.priority.value());
@@ -535,9 +535,9 @@ fn take_back(
         position: place.position,
         direction: place.direction,
     });
-    let sent_beat = Some(knowledge.known.sampling.beat());
+    let sent_tick = Some(knowledge.known.sampling.local_tick());
     Some(ClientState {
-        sent_beat,
+        sent_tick,
         ..client_state
     })
 }
