@@ -93,6 +93,8 @@ impl fmt::Display for OwnerKind {
 impl OwnerId {
     /// Stands for everything outside the realm, where no owner is.
     pub const OUTSIDE: Self = Self(u32::MAX);
+    /// Stands for the clients that get downloads, where no owner is.
+    pub const DOWNLOADS: Self = Self(u32::MAX - 1);
 }
 
 /// An end of a link: anything that can send or receive numbered calls.
@@ -133,6 +135,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Owner(OwnerId::OUTSIDE) => write!(f, "outside the realm"),
+            Address::Owner(OwnerId::DOWNLOADS) => write!(f, "downloads of the client"),
             Address::Owner(owner) => write!(f, "owner {owner}"),
             Address::Base(entity) => write!(f, "base of entity {entity}"),
             Address::Cell(entity) => write!(f, "cell of entity {entity}"),

@@ -14,10 +14,10 @@ use annals_ids::{
     TypeId, WallTime,
 };
 use annals_wire::client::{
-    Ban, Call, CallRefusal, CloseReason, Credentials, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer,
-    LoginRefusal, LoginRequest, Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp,
-    Stamps, Ticket, ToClient, ToClientDatagram, ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome,
-    protocol_hash, volatile::MovementAck,
+    Ban, Call, CallRefusal, CloseReason, Credentials, DownloadBegun, DownloadChunk, DownloadId, DownloadProgress,
+    GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Movements,
+    Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram, ToServer,
+    ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, protocol_hash, volatile::MovementAck,
 };
 
 use support::{Any, KINDS};
@@ -166,6 +166,13 @@ fn hello_answers() -> Vec<(&'static str, HelloAnswer)> {
     ]
 }
 
+fn download() -> DownloadId {
+    DownloadId {
+        entity: ENTITY,
+        number: CallNumber(3),
+    }
+}
+
 fn to_server() -> Vec<(&'static str, ToServer)> {
     let call = Call {
         entity: ENTITY,
@@ -224,6 +231,13 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
             }),
         ),
         ("bye", ToServer::Bye),
+        (
+            "download progress",
+            ToServer::DownloadProgress(DownloadProgress {
+                id: download(),
+                upto: 300,
+            }),
+        ),
     ]
 }
 
@@ -254,6 +268,24 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
         ("rate warned", ToClient::RateWarned),
         ("moving", ToClient::Moving(located())),
         ("banned", ToClient::Banned(ban())),
+        (
+            "download begun",
+            ToClient::DownloadBegun(DownloadBegun {
+                id: download(),
+                size: 300,
+                hash: Hash([0xcc; 32]),
+                description: "map".to_owned(),
+            }),
+        ),
+        (
+            "download chunk",
+            ToClient::DownloadChunk(DownloadChunk {
+                id: download(),
+                offset: 298,
+                content: vec![1, 2],
+            }),
+        ),
+        ("download ended", ToClient::DownloadEnded(download())),
     ];
     for (name, item) in view_items().into_iter().chain(placing_items()) {
         let frame = ViewFrame {

@@ -15,6 +15,8 @@ use annals_wire::{
     client::{Ban, Hello, Secret, ToServer, ToServerDatagram},
 };
 
+use crate::downloads::PreparedDownload;
+
 /// Maximum time from ticket to first frame: a slow machine loading a world.
 pub const TICKET_WINDOW: Duration = Duration::from_secs(60);
 
@@ -91,6 +93,8 @@ pub enum BaseInput {
     },
     /// A connection has ended.
     Closed { connection: ConnectionId },
+    /// The answer to [`Output::Download`](annals_node::Output::Download).
+    Download(PreparedDownload),
 }
 
 /// A request to open a session.
@@ -190,4 +194,6 @@ pub struct Counters {
     pub refused: u64,
     /// Requests of behaviour that were denied.
     pub denied: u64,
+    /// Downloads that a client has whole.
+    pub downloaded: u64,
 }

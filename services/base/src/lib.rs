@@ -11,6 +11,7 @@
 mod activation;
 mod admission;
 mod bans;
+mod downloads;
 mod input;
 mod internal_waits;
 mod ledger;
@@ -21,6 +22,7 @@ mod session;
 mod traffic;
 mod view;
 
+pub use downloads::{DOWNLOAD_BITS, DownloadContent, PreparedDownload};
 pub use input::{
     BannedAccount, BaseInput, Begin, CheckedOut, Counters, DuplicateLogin, MAX_SESSIONS, OpenSession, OperatorOrder,
     RESUME_WINDOW, TICKET_WINDOW,

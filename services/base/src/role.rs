@@ -17,6 +17,7 @@ use annals_wire::{
 use crate::{
     admission::token,
     bans::RecentBans,
+    downloads::Downloads,
     input::{BaseInput, Counters, RESUME_WINDOW},
     lifecycle::{destroy_cell, store},
     session::{Phase, Session, Sessions},
@@ -39,6 +40,7 @@ pub struct BaseRole {
     pub(crate) map: Option<SpaceMap>,
     /// Requests made before there was a map, with the entity that made each.
     pub(crate) unplaced: VecDeque<(EntityId, Request)>,
+    pub(crate) downloads: Downloads,
     pub(crate) counters: Counters,
 }
 
@@ -59,6 +61,7 @@ impl BaseRole {
             recent_bans: RecentBans::default(),
             map: None,
             unplaced: VecDeque::new(),
+            downloads: Downloads::default(),
             counters: Counters::default(),
         }
     }
@@ -181,6 +184,7 @@ impl Role for BaseRole {
             } => self.frame(cx, connection, frame, trace),
             BaseInput::Datagram { connection, datagram } => self.datagram(cx, connection, datagram),
             BaseInput::Closed { connection } => self.closed(cx, connection),
+            BaseInput::Download(prepared) => self.take_download(cx, prepared),
         }
     }
 
@@ -281,6 +285,8 @@ impl Role for BaseRole {
         } else if let Some(session) = self.sessions.overdue(cx.now().mono) {
             self.counters.expired += 1;
             self.end_session(cx, session, CloseReason::Ended);
+        } else if self.downloads.deadline().is_some_and(|due| due <= cx.now().mono) {
+            self.send_downloads(cx);
         }
     }
 
@@ -288,7 +294,8 @@ impl Role for BaseRole {
         if self.map.is_some() && !self.unplaced.is_empty() {
             return Some(Mono(0));
         }
-        self.sessions.next_due()
+        let due = [self.sessions.next_due(), self.downloads.deadline()];
+        due.into_iter().flatten().min()
     }
 
     fn map(&self) -> Option<&SpaceMap> {

@@ -37,6 +37,7 @@ impl BaseRole {
                 Part::Cell => self.pass_stamps(cx, id, stamps),
             },
             ToServer::Bye => self.end_session(cx, id, CloseReason::Finished),
+            ToServer::DownloadProgress(progress) => self.download_progressed(cx, id, progress),
         }
     }
 

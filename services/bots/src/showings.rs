@@ -115,6 +115,9 @@ impl Line {
             | Event::CallRefused { .. }
             | Event::CallsLost { .. }
             | Event::Banned(_)
+            | Event::DownloadProgressed { .. }
+            | Event::Downloaded { .. }
+            | Event::DownloadEnded(_)
             | Event::RateWarned => {
                 return None;
             }

@@ -194,6 +194,11 @@ export class Writer {
   }
 }
 
+/** The hexadecimal digits of bytes. */
+export function toHex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** The bytes of hexadecimal digits. */
 export function fromHex(digits: string): Uint8Array {
   const bytes = new Uint8Array(digits.length / 2);

@@ -1,5 +1,5 @@
 import type { Shown } from "./changes.js";
-import type { Ban, CallRefusal, CloseReason, LoginRefusal, Rejection } from "./frames.js";
+import type { Ban, CallRefusal, CloseReason, DownloadId, LoginRefusal, Rejection } from "./frames.js";
 import type { EntityId, Part, Place, Value } from "./world.js";
 
 /** Why a client has ended. */
@@ -52,6 +52,20 @@ export type Event =
     }
   /** The called part does not exist any more; these calls may not have been taken. */
   | { readonly kind: "callsLost"; readonly part: Part; readonly entity: EntityId; readonly numbers: readonly bigint[] }
+  /** More of a download is here, or it begins: at most ten times a second. It continues over reconnections. */
+  | {
+      readonly kind: "downloadProgressed";
+      readonly id: DownloadId;
+      /** What the game calls it. */
+      readonly description: string;
+      readonly received: number;
+      /** Bytes of the whole. */
+      readonly size: number;
+    }
+  /** A download is here as a whole. */
+  | { readonly kind: "downloaded"; readonly id: DownloadId; readonly description: string; readonly content: Uint8Array }
+  /** A download that had begun has ended without being whole: its time was over, or it was cancelled. */
+  | { readonly kind: "downloadEnded"; readonly id: DownloadId }
   /** The client sends nearly as much as is allowed, and is closed if it sends more. */
   | { readonly kind: "rateWarned" }
   /** The last event. */

@@ -1,10 +1,10 @@
-import { Malformed, Reader, Writer, fromHex, textOf } from "./bytes.js";
+import { Malformed, Reader, Writer, fromHex, textOf, toHex } from "./bytes.js";
 import type { MovementAck } from "./predicted.js";
 import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
 /** SHA-256 of the protocol's grammar: both sides must have the same. */
-export const PROTOCOL = "26d8e8d1da5415e280d37c0f0281fe632705780b40e9cea0da88a5c2872d789e";
+export const PROTOCOL = "f19da5bdd6215851c43ad1f238dd6f86577a4237f2d38fc970b9302cb07ee9ed";
 
 /** Maximum bytes of a frame from a client. */
 export const MAX_UPSTREAM_FRAME = 64 << 10;
@@ -13,6 +13,11 @@ export const MAX_UPSTREAM_FRAME = 64 << 10;
 const MAX_BAN_REASON = 500;
 /** The last moment that a `Date` can hold, ms since 1970. */
 const LAST_DATE = 8.64e15;
+
+/** Maximum bytes of a download, of its description, and of one chunk. */
+const MAX_DOWNLOAD = 64 << 20;
+const MAX_DESCRIPTION = 255;
+const MAX_CHUNK = 8 << 10;
 
 /** Where a session's base is. */
 export interface Located {
@@ -137,7 +142,38 @@ export type ToClient =
   | { readonly kind: "reset"; readonly entity: EntityId; readonly typeId: number }
   | { readonly kind: "rateWarned" }
   | { readonly kind: "moving"; readonly located: Located }
-  | { readonly kind: "banned"; readonly ban: Ban };
+  | { readonly kind: "banned"; readonly ban: Ban }
+  | { readonly kind: "downloadBegun"; readonly begun: DownloadBegun }
+  | {
+      readonly kind: "downloadChunk";
+      readonly id: DownloadId;
+      readonly offset: number;
+      readonly content: Uint8Array;
+    }
+  | { readonly kind: "downloadEnded"; readonly id: DownloadId };
+
+/** The entity whose base part sends a download, and the number by which behaviour knows it. */
+export interface DownloadId {
+  readonly entity: EntityId;
+  readonly number: bigint;
+}
+
+/** A download that begins, or continues on another connection. */
+export interface DownloadBegun {
+  readonly id: DownloadId;
+  /** Bytes. */
+  readonly size: number;
+  /** SHA-256 of the content, in hexadecimal digits. */
+  readonly hash: string;
+  /** What the game calls it. */
+  readonly description: string;
+}
+
+/** What a client has of a download: the bytes from the beginning. */
+export interface DownloadProgress {
+  readonly id: DownloadId;
+  readonly upto: number;
+}
 
 /** The place of an entity at a tick. */
 export interface Move {
@@ -182,6 +218,7 @@ export interface Proof {
 }
 
 const SECRET = 32;
+const HASH = 32;
 /** The smallest number of 32 bits with the full precision of these. */
 const SMALLEST_NORMAL = 2 ** -126;
 /** What a client reads beside plain movements, in its hello. */
@@ -355,10 +392,41 @@ export function readToClient(body: Uint8Array): ToClient {
         return { kind: "moving", located: readLocated(reader) };
       case 10:
         return { kind: "banned", ban: readBan(reader) };
+      case 11:
+        return { kind: "downloadBegun", begun: readDownloadBegun(reader) };
+      case 12:
+        return readDownloadChunk(reader);
+      case 13:
+        return { kind: "downloadEnded", id: readDownloadId(reader) };
       default:
         throw new Malformed("frame");
     }
   });
+}
+
+function readDownloadId(reader: Reader): DownloadId {
+  return { entity: entity(reader), number: reader.number("download") };
+}
+
+function readDownloadBegun(reader: Reader): DownloadBegun {
+  const id = readDownloadId(reader);
+  const size = reader.small(MAX_DOWNLOAD + 1, "size of a download");
+  const hash = toHex(reader.raw(HASH, "hash of a download"));
+  const bytes = reader.blob("description of a download");
+  if (bytes.length > MAX_DESCRIPTION) {
+    throw new Malformed("description of a download");
+  }
+  return { id, size, hash, description: textOf(bytes, "description of a download") };
+}
+
+function readDownloadChunk(reader: Reader): ToClient {
+  const id = readDownloadId(reader);
+  const offset = reader.small(MAX_DOWNLOAD + 1, "offset in a download");
+  const content = reader.blob("content of a download");
+  if (content.length === 0 || content.length > MAX_CHUNK || offset + content.length > MAX_DOWNLOAD) {
+    throw new Malformed("content of a download");
+  }
+  return { kind: "downloadChunk", id, offset, content };
 }
 
 function readViewFrame(reader: Reader): ViewFrame {
@@ -495,6 +563,10 @@ export function writeStamps(stamps: Stamps): Uint8Array {
     writer.number(key).number(life).number(since).number(by);
   }
   return writer.finish();
+}
+
+export function writeDownloadProgress({ id, upto }: DownloadProgress): Uint8Array {
+  return new Writer().u8(5).number(id.entity).number(id.number).number(upto).finish();
 }
 
 export function writeBye(): Uint8Array {

@@ -13,6 +13,7 @@ export {
   type CallRefusal,
   type CloseReason,
   type Credentials,
+  type DownloadId,
   type LoginRefusal,
   type Rejection,
 } from "./frames.js";

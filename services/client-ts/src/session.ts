@@ -1,11 +1,13 @@
 import { Malformed, Writer } from "./bytes.js";
 import { CALL_OVERHEAD, Calls } from "./calls.js";
 import { Shower } from "./changes.js";
+import { Downloads } from "./downloads.js";
 import type { EndReason, Event } from "./events.js";
 import {
   type CallFrame,
   type CloseReason,
   type Credentials,
+  type DownloadProgress,
   type Located,
   type LoginRefusal,
   MAX_UPSTREAM_FRAME,
@@ -19,6 +21,7 @@ import {
   readToClient,
   writeBye,
   writeCall,
+  writeDownloadProgress,
   writeHello,
   writeLocate,
   writeLogIn,
@@ -118,6 +121,7 @@ export class ClientCore {
   private readonly calls = new Calls();
   private readonly outputs: Output[] = [];
   private readonly events: Event[] = [];
+  private readonly downloads = new Downloads((event) => this.events.push(event));
   private phase: Phase = { kind: "new" };
   private session: Session | undefined;
   private successor: Successor | undefined;
@@ -221,8 +225,7 @@ export class ClientCore {
     }
     const frame = read(() => readToClient(body));
     if (frame === undefined) {
-      this.outputs.push({ kind: "close", attempt, reason: "Malformed" });
-      return this.lost(now, "Lost");
+      return this.takeMalformed(now);
     }
     this.take(now, frame);
   }
@@ -295,7 +298,7 @@ export class ClientCore {
         if (this.calls.deadline() <= now) {
           this.sendCalls(this.calls.due(now));
         }
-        return;
+        return this.sendProgress(this.downloads.answer(now));
       default:
         return;
     }
@@ -311,7 +314,8 @@ export class ClientCore {
       return Infinity;
     }
     const { base, cell } = this.views;
-    return Math.min(base.deadline(), cell.deadline(), this.calls.deadline(), this.successor?.until ?? Infinity);
+    const own = [base.deadline(), cell.deadline(), this.calls.deadline(), this.downloads.deadline()];
+    return Math.min(...own, this.successor?.until ?? Infinity);
   }
 
   /**
@@ -593,12 +597,35 @@ export class ClientCore {
           this.outputs.push({ kind: "close", attempt: this.phase.attempt, reason: "Finished" });
         }
         return this.end({ kind: "banned", ban: frame.ban });
+      case "downloadBegun":
+        return this.sendProgress(this.downloads.begun(now, frame.begun));
+      case "downloadChunk": {
+        const answer = this.downloads.take(now, frame.id, frame.offset, frame.content);
+        return answer === "malformed" ? this.takeMalformed(now) : this.sendProgress(answer);
+      }
+      case "downloadEnded":
+        return this.downloads.ended(frame.id);
+    }
+  }
+
+  private sendProgress(progress: DownloadProgress | undefined): void {
+    if (progress !== undefined) {
+      this.send(writeDownloadProgress(progress));
+    }
+  }
+
+  /** The base has sent what it must not: the client connects again. */
+  private takeMalformed(now: number): void {
+    if (this.phase.kind === "playing") {
+      this.outputs.push({ kind: "close", attempt: this.phase.attempt, reason: "Malformed" });
+      this.lost(now, "Lost");
     }
   }
 
   private controlsAnother(entity: EntityId, typeId: number): void {
     this.views.base.clear();
     this.views.cell.clear();
+    this.downloads.controls(entity);
     this.events.push({ kind: "controls", entity, typeId });
   }
 

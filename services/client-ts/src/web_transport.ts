@@ -17,7 +17,7 @@ export interface WebTransportTarget {
   readonly certificateHashes: readonly Uint8Array[];
 }
 
-/** A connection over WebTransport: one stream, and datagrams. */
+/** A connection over WebTransport: one stream, one beside it from the server, and datagrams. */
 export class WebTransportConnection implements Connection {
   readonly transport = "WebTransport";
   private readonly session: WebTransport;
@@ -74,6 +74,7 @@ export class WebTransportConnection implements Connection {
       this.silence = new Silence(this.patience, () => send(this.datagrams, ECHO), () => this.fail("Lost"));
       this.listener.connected();
       void this.readDatagrams();
+      void this.readBackground();
       await this.readFrames(stream.readable.getReader());
     }
     const reason = await Promise.race([this.sessionEnd, sleep(CLOSE_WITHIN)]);
@@ -113,6 +114,15 @@ export class WebTransportConnection implements Connection {
     }
   }
 
+  /** Reads the frames that the server sends beside the stream. */
+  private async readBackground(): Promise<void> {
+    const streams: ReadableStreamDefaultReader<ReadableStream<Uint8Array>> =
+      this.session.incomingUnidirectionalStreams.getReader();
+    for (let stream = await received(streams); stream !== undefined; stream = await received(streams)) {
+      await this.readFrames(stream.getReader());
+    }
+  }
+
   private async readDatagrams(): Promise<void> {
     const reader: ReadableStreamDefaultReader<Uint8Array> = this.session.datagrams.readable.getReader();
     for (let bytes = await received(reader); bytes !== undefined; bytes = await received(reader)) {
@@ -144,7 +154,7 @@ function nextFrame(buffer: FrameBuffer): Uint8Array | "malformed" | undefined {
 }
 
 /** What is received next; `undefined` at the end, in whatever way that came. */
-async function received(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {
+async function received<T>(reader: ReadableStreamDefaultReader<T>): Promise<T | undefined> {
   try {
     return (await reader.read()).value;
   } catch {

@@ -75,6 +75,14 @@ test("frames are read as they were meant", () => {
     version: { life: 2n, since: 300_000n, by: 3 },
     value: Uint8Array.of(1, 2, 3),
   });
+  const id = { entity: ENTITY, number: 3n };
+  assert.deepEqual(read("to_client", "download begun"), {
+    kind: "downloadBegun",
+    begun: { id, size: 300, hash: "cc".repeat(32), description: "map" },
+  });
+  const chunk = { kind: "downloadChunk", id, offset: 298, content: Uint8Array.of(1, 2) };
+  assert.deepEqual(read("to_client", "download chunk"), chunk);
+  assert.deepEqual(read("to_client", "download ended"), { kind: "downloadEnded", id });
   const moves = read("to_client_datagram", "moves");
   assert.equal(moves.tick, 600n);
   assert.equal(moves.moves[0].place.direction.yaw.toFixed(5), (Math.PI / 2).toFixed(5));
@@ -113,6 +121,8 @@ test("a client's frames have the bytes of the vectors", () => {
   const space = { space: 300, versions: [[0, version], [256, version]] };
   const withSpace = frames.writeStamps({ source: "cell", view: 2n, seen: [], kept: [], space });
   is("to_server", "stamps of one that has data of its space", withSpace);
+  const progress = { id: { entity: ENTITY, number: 3n }, upto: 300 };
+  is("to_server", "download progress", frames.writeDownloadProgress(progress));
   is("to_server_datagram", "moved", frames.writeMoved(1000n, place));
   is("login_request", "locate", frames.writeLocate(3n, 300n));
 });

@@ -3,6 +3,8 @@ import { test } from "node:test";
 import { bytesOf, cases, module } from "./support.js";
 
 const { ClientCore } = await module("session");
+const { Writer } = await module("bytes");
+const { writeDownloadProgress } = await module("frames");
 
 const TYPE = { id: 4, name: "Thing", properties: [], methods: [], baseCalls: [], cellCalls: [] };
 
@@ -147,4 +149,57 @@ test("a place of numbers that are not finite is refused", () => {
     assert.throws(() => core.moveTo({ position: { x, y: 0, z: 0 }, direction }), RangeError);
   }
   assert.ok(core.moveTo({ position: { x: 1, y: 0, z: 0 }, direction }));
+});
+
+/** Frames of a download, as a base writes them. */
+function downloadFrames(content, hash = 0xcc) {
+  const id = { entity: 1048577n, number: 3n };
+  const begin = (kind) => new Writer().u8(kind).number(id.entity).number(id.number);
+  const begun = () => begin(11).number(content.length).raw(new Uint8Array(32).fill(hash)).text("map").finish();
+  const chunk = (from, to) => begin(12).number(from).blob(content.subarray(from, to)).finish();
+  return { id, begun, chunk, ended: () => begin(13).finish() };
+}
+
+test("a download continues over connections, and is whole once", () => {
+  const content = Uint8Array.from({ length: 300 }, (_, i) => i % 251);
+  const { id, begun, chunk } = downloadFrames(content);
+  const { core, attempt } = playing();
+  const answers = () => core.takeOutputs().map((one) => Buffer.from(one.body).toString("hex"));
+  const progress = (upto) => [Buffer.from(writeDownloadProgress({ id, upto })).toString("hex")];
+  core.frame(10, attempt, begun());
+  assert.deepEqual(answers(), progress(0));
+  core.frame(20, attempt, chunk(0, 100));
+  assert.deepEqual(answers(), [], "answers are at most ten a second");
+  assert.equal(core.deadline(), 110);
+  core.frame(30, attempt, chunk(50, 100));
+  core.tick(110);
+  assert.deepEqual(answers(), progress(100));
+  // On the next connection the base names it again.
+  core.frame(120, attempt, begun());
+  assert.deepEqual(answers(), progress(100));
+  core.frame(130, attempt, chunk(100, 300));
+  assert.deepEqual(answers(), progress(300));
+  const events = core.takeEvents();
+  assert.deepEqual(events.at(-1), { kind: "downloaded", id, description: "map", content });
+  assert.equal(kinds(events).filter((kind) => kind === "downloaded").length, 1);
+  core.frame(140, attempt, begun());
+  assert.deepEqual(answers(), progress(300), "it has all of it");
+  assert.deepEqual(core.takeEvents(), []);
+});
+
+test("other content begins again, and a chunk that contradicts it ends the connection", () => {
+  const content = new Uint8Array(300).fill(7);
+  const { core, attempt } = playing();
+  const first = downloadFrames(content);
+  core.frame(10, attempt, first.begun());
+  core.frame(20, attempt, first.chunk(0, 100));
+  core.frame(30, attempt, downloadFrames(content, 0xdd).begun());
+  const [, progressed] = core.takeEvents();
+  assert.deepEqual([progressed.kind, progressed.received], ["downloadProgressed", 0]);
+  core.frame(40, attempt, first.ended());
+  assert.deepEqual(kinds(core.takeEvents()), ["downloadEnded"]);
+  core.frame(50, attempt, first.begun());
+  core.takeOutputs();
+  core.frame(60, attempt, first.chunk(100, 200));
+  assert.deepEqual(kinds(core.takeOutputs()), ["close", "login"]);
 });

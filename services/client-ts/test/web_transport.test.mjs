@@ -27,6 +27,7 @@ class FakeSession {
     const writable = (into) => new WritableStream({ write: (bytes) => void into.push(bytes) });
     const readable = (name) => new ReadableStream({ start: (controller) => (this[name] = controller) });
     this.stream = { readable: readable("server"), writable: writable(this.written) };
+    this.incomingUnidirectionalStreams = readable("serverStreams");
     this.datagrams = { readable: readable("serverDatagrams"), writable: writable(this.datagramsSent) };
     FakeSession.opened.push(this);
   }
@@ -147,6 +148,24 @@ test("a session carries frames and datagrams, and echoes are its own", async () 
   await settle();
   assert.equal(session.closedWith.closeCode, 0);
   assert.deepEqual(listener.told.filter(([kind]) => kind === "closed"), [], "nothing more is told");
+});
+
+test("frames beside the stream are frames, and malformed ones end the session", async () => {
+  const { session, listener } = await open();
+  const openBeside = () => {
+    let beside;
+    session.serverStreams.enqueue(new ReadableStream({ start: (controller) => (beside = controller) }));
+    return beside;
+  };
+  const first = openBeside();
+  first.enqueue(framed([5, 6]).subarray(0, 2));
+  first.enqueue(framed([5, 6]).subarray(2));
+  session.server.enqueue(framed([7]));
+  await settle();
+  assert.deepEqual(listener.told.splice(0).toSorted(), [["frame", 5, 6], ["frame", 7]]);
+  first.enqueue(Uint8Array.of(0x81, 0));
+  await settle();
+  assert.deepEqual(listener.told, [["closed", "Lost"]]);
 });
 
 test("a close has its reason, and every other end is a loss", async () => {

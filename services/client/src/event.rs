@@ -7,7 +7,9 @@ use annals_event::SpaceVersion;
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, TypeId,
 };
-use annals_wire::client::{Ban, CallRefusal, CloseReason, LoginAnswer, LoginRefusal, LoginRequest, Rejection};
+use annals_wire::client::{
+    Ban, CallRefusal, CloseReason, DownloadId, LoginAnswer, LoginRefusal, LoginRequest, Rejection,
+};
 use thiserror::Error;
 
 /// Milliseconds on the shell's monotonic clock, from any origin.
@@ -200,6 +202,25 @@ pub enum Event {
         /// The calls.
         numbers: Vec<CallNumber>,
     },
+    /// More of a download is here, or it begins: at most ten times a second. It continues over reconnections.
+    DownloadProgressed {
+        id: DownloadId,
+        /// What the game calls it.
+        description: String,
+        /// Bytes that are here.
+        received: u64,
+        /// Bytes of the whole.
+        size: u64,
+    },
+    /// A download is here as a whole, and its hash was checked.
+    Downloaded {
+        id: DownloadId,
+        /// What the game calls it.
+        description: String,
+        content: Vec<u8>,
+    },
+    /// A download that had begun has ended without being whole: its time was over, or it was cancelled.
+    DownloadEnded(DownloadId),
     /// The server warns that the client sends too much.
     RateWarned,
 }

@@ -6,6 +6,7 @@
 
 mod callbacks;
 mod calls;
+mod downloads;
 mod event;
 mod hearing;
 mod link;
@@ -19,7 +20,7 @@ pub mod typed;
 mod view;
 pub mod walk;
 
-pub use annals_wire::client::{Credentials, Password, Reads, Token};
+pub use annals_wire::client::{Credentials, DownloadId, Password, Reads, Token};
 pub use callbacks::{Callbacks, Changed, NoSuchProperty};
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};
 pub use event::{Attempt, Counters, EndReason, Event, Input, Millis, Output, Showing, What};

@@ -3,7 +3,8 @@
 use std::{collections::VecDeque, future::pending, net::SocketAddr, sync::Arc};
 
 use annals_wire::client::{
-    CloseReason, FrameBuffer, LoginAnswer, LoginRequest, MAX_DOWNSTREAM_FRAME, MAX_UPSTREAM_FRAME, put_frame,
+    CloseReason, FrameBuffer, LoginAnswer, LoginRequest, MAX_CHUNK_BYTES, MAX_DOWNSTREAM_FRAME, MAX_UPSTREAM_FRAME,
+    put_frame,
 };
 use bytes::Bytes;
 use quinn::{Connection, ConnectionError, IdleTimeout, RecvStream, SendStream, TransportConfig, VarInt};
@@ -49,6 +50,12 @@ const LAST_READ_WITHIN: Duration = Duration::from_secs(3);
 /// Timeout for a server that has finished its stream to close the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 
+/// Streams that the server may open: one beside that of the session, for downloads.
+const UNIDIRECTIONAL_STREAMS: u32 = 1;
+
+/// Maximum size of a frame on that stream, bytes: a chunk of a download, and what names it.
+const MAX_BACKGROUND_FRAME: usize = MAX_CHUNK_BYTES + 64;
+
 /// Bytes per read.
 const READ_SIZE: usize = 64 << 10;
 
@@ -79,7 +86,7 @@ impl Target {
             .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
             .keep_alive_interval(Some(KEEP_ALIVE))
             .max_concurrent_bidi_streams(VarInt::from_u32(0))
-            .max_concurrent_uni_streams(VarInt::from_u32(0));
+            .max_concurrent_uni_streams(VarInt::from_u32(UNIDIRECTIONAL_STREAMS));
         let mut config = quinn::ClientConfig::new(Arc::new(crypto));
         config.transport_config(Arc::new(transport));
         Ok(Self {
@@ -193,6 +200,7 @@ async fn converse(
         reason = write(connection, send, orders) => reason,
         reason = read(connection, receive, attempt, inputs) => reason,
         reason = read_datagrams(connection, attempt, inputs) => reason,
+        reason = read_background(connection, attempt, inputs) => reason,
         () = fall_silent(connection, attempt, inputs) => CloseReason::Lost,
     }
 }
@@ -232,17 +240,34 @@ async fn read(
     attempt: Attempt,
     inputs: &mpsc::Sender<Input>,
 ) -> CloseReason {
-    let mut buffer = FrameBuffer::new(MAX_DOWNSTREAM_FRAME);
+    if read_frames(&mut receive, MAX_DOWNSTREAM_FRAME, attempt, inputs)
+        .await
+        .is_ok()
+    {
+        // The server has finished its stream; its close has the reason.
+        let _ = timeout(CLOSE_WITHIN, connection.closed()).await;
+    }
+    CloseReason::Lost
+}
+
+/// The stream could not be read to its end.
+#[derive(Debug)]
+struct Broken;
+
+/// Passes the frames of a stream to the core, until the stream is finished.
+async fn read_frames(
+    receive: &mut RecvStream,
+    most: usize,
+    attempt: Attempt,
+    inputs: &mpsc::Sender<Input>,
+) -> Result<(), Broken> {
+    let mut buffer = FrameBuffer::new(most);
     let mut chunk = vec![0; READ_SIZE];
     loop {
         match receive.read(&mut chunk).await {
             Ok(Some(length)) => buffer.push(&chunk[..length]),
-            Ok(None) => {
-                // The server has finished its stream; its close has the reason.
-                let _ = timeout(CLOSE_WITHIN, connection.closed()).await;
-                return CloseReason::Lost;
-            }
-            Err(_) => return CloseReason::Lost,
+            Ok(None) => return Ok(()),
+            Err(_) => return Err(Broken),
         }
         loop {
             let body = match buffer.next_frame() {
@@ -250,7 +275,7 @@ async fn read(
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(%error, "the server sent a frame that is too large");
-                    return CloseReason::Lost;
+                    return Err(Broken);
                 }
             };
             if inputs.send(Input::Frame { attempt, body }).await.is_err() {
@@ -259,6 +284,22 @@ async fn read(
             }
         }
     }
+}
+
+/// Reads the frames that the server sends beside its stream. If that fails, the connection does: no chunk of a download
+/// may be missing.
+async fn read_background(connection: &Connection, attempt: Attempt, inputs: &mpsc::Sender<Input>) -> CloseReason {
+    while let Ok(mut receive) = connection.accept_uni().await {
+        if read_frames(&mut receive, MAX_BACKGROUND_FRAME, attempt, inputs)
+            .await
+            .is_err()
+            && connection.close_reason().is_none()
+        {
+            return CloseReason::Lost;
+        }
+    }
+    // The stream has the rest of what the server sent, and its reader ends the connection.
+    pending().await
 }
 
 async fn read_datagrams(connection: &Connection, attempt: Attempt, inputs: &mpsc::Sender<Input>) -> CloseReason {

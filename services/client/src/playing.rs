@@ -7,6 +7,7 @@ use annals_wire::client::{
 };
 
 use crate::{
+    downloads::WrongChunk,
     event::{EndReason, Event, Millis, Output},
     session::{ClientCore, Next, is_final},
     view::{Taken, ViewGap},
@@ -17,6 +18,7 @@ impl ClientCore {
     pub(crate) fn controls_another(&mut self, entity: EntityId, type_id: TypeId) {
         self.views.base.clear(&mut self.events);
         self.views.cell.clear(&mut self.events);
+        self.downloads.controls(entity, &mut self.events);
         // The entity may have no cell part, and so no view that could be silent.
         self.hearing.closed();
         self.events.push_back(Event::Controls { entity, type_id });
@@ -81,12 +83,21 @@ impl ClientCore {
                 self.outputs.push_back(Output::Disconnect(CloseReason::Finished));
                 self.banned(ban);
             }
-            Err(_) => {
-                self.counters.malformed += 1;
-                self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));
-                self.lost(now, CloseReason::Lost);
-            }
+            Ok(ToClient::DownloadBegun(begun)) => self.download_begun(now, begun),
+            Ok(ToClient::DownloadChunk(chunk)) => match self.download_chunk(now, &chunk) {
+                Ok(()) => {}
+                Err(WrongChunk) => self.take_malformed(now),
+            },
+            Ok(ToClient::DownloadEnded(id)) => self.downloads.ended(id, &mut self.events),
+            Err(_) => self.take_malformed(now),
         }
+    }
+
+    /// The base has sent what it must not: the client connects again.
+    fn take_malformed(&mut self, now: Millis) {
+        self.counters.malformed += 1;
+        self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));
+        self.lost(now, CloseReason::Lost);
     }
 
     fn take_view_frame(&mut self, now: Millis, frame: ViewFrame) {

@@ -12,6 +12,7 @@ use annals_wire::client::{
 
 use crate::{
     calls::{CallError, Calls, encode_call, exposed_method},
+    downloads::Downloads,
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Silence, UpdateGaps},
     moving::Successor,
@@ -64,6 +65,7 @@ pub struct ClientCore {
     jitter: u64,
     pub(crate) views: Views,
     pub(crate) calls: Calls,
+    pub(crate) downloads: Downloads,
     moves: u64,
     pub(crate) counters: Counters,
     pub(crate) hearing: UpdateGaps,
@@ -142,6 +144,7 @@ impl ClientCore {
             jitter: seed,
             views: Views::default(),
             calls: Calls::default(),
+            downloads: Downloads::default(),
             moves: 0,
             counters: Counters::default(),
             hearing: UpdateGaps::default(),
@@ -222,6 +225,7 @@ impl ClientCore {
             Phase::Resting { until, then } if until <= now => self.try_next(now, then),
             Phase::Playing { .. } => {
                 self.ask_while_silent(now);
+                self.answer_download(now);
                 if self.next.as_ref().is_some_and(|next| next.until <= now) {
                     self.abandon_next();
                 }
@@ -258,6 +262,7 @@ impl ClientCore {
                 self.views.base.deadline(),
                 self.views.cell.deadline(),
                 self.calls.deadline(),
+                self.downloads.deadline(),
                 self.probe.map(|probe| probe.again_at),
                 self.next.as_ref().map(|next| next.until),
             ]

@@ -6,32 +6,38 @@
 //! [`TestRealm::crash`] kills an owner, which recovers from its log. Not replaced are the database and the ledger: a
 //! game that queries or orders something there panics here.
 
+mod station;
+
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use annals_base::{BaseInput, BaseRole, CheckedOut, DuplicateLogin, OpenSession};
+use annals_base::{BaseInput, BaseRole, CheckedOut, DownloadContent, DuplicateLogin, OpenSession, PreparedDownload};
 use annals_cell::{CellInput, CellRole};
 use annals_client::{
     Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput, What,
 };
 use annals_def::{Schema, Style, Value, check_dir, render, typed::Typed};
-use annals_event::{Batch, Call, FrozenBatch, Imprint, Link, Outcome, OwnerState};
+use annals_event::{Batch, Call, Link, Outcome, OwnerState};
 use annals_host::service::{FIRST_SPACE, Game};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, SessionId, TypeId,
-    WallTime, WorldTime,
+    Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, Part, Position, SessionId, TypeId, WallTime,
+    WorldTime,
 };
 use annals_node::{
-    Beginning, Behaviour, ConnectionId, Input, NotOpened, Output, Owner, Role,
+    Behaviour, ConnectionId, Input, NotOpened, Output,
+    download::{Download, DownloadSource},
     inquiry::Inquiry,
     outbound::{OutboundAnswer, OutboundCall, answered},
     time::{Mono, Now},
-    writer::{self, Action, Chain, Durability},
 };
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
-    client::{CloseReason, Hello, Located, LoginAnswer, LoginRefusal, Secret, Ticket, ToServer, ToServerDatagram},
+    client::{
+        CloseReason, Hello, Located, LoginAnswer, LoginRefusal, Secret, Ticket, ToServer, ToServerDatagram, value_hash,
+    },
 };
+
+use station::{Station, WRITTEN, fold, read_batch};
 
 /// The base.
 pub const BASE: OwnerId = OwnerId(10);
@@ -47,16 +53,6 @@ const ASKER: OwnerId = OwnerId(11);
 
 /// Milliseconds per time step.
 const STEP_MS: u64 = 20;
-
-/// Why bytes can be read.
-const WRITTEN: &str = "invariant: this program wrote it";
-
-/// An owner with its log.
-struct Station<R: Role> {
-    owner: Owner<R>,
-    log: Vec<Vec<u8>>,
-    epoch: Epoch,
-}
 
 /// A realm of one base and two cells, and its players. A player is the number that [`TestRealm::join`] returns.
 pub struct TestRealm {
@@ -75,6 +71,8 @@ pub struct TestRealm {
     asked: u64,
     answers: Vec<Outcome>,
     outbound: Vec<OutboundCall>,
+    /// The files that the game can send to clients, by their paths in the folder of downloads.
+    pub files: BTreeMap<String, Vec<u8>>,
 }
 
 /// A client with the events that it received.
@@ -89,61 +87,6 @@ pub struct Player {
     connection: Option<(ConnectionId, Attempt)>,
     said_hello: bool,
     pending: Option<(Attempt, Secret)>,
-}
-
-impl<R: Role> Station<R> {
-    fn begin(
-        stage: (&Arc<Schema>, &Arc<dyn Behaviour>),
-        owner: OwnerId,
-        now: Now,
-        make: fn(&OwnerState, Mono) -> R,
-    ) -> Self {
-        let (log, epoch) = (Vec::new(), Epoch(1));
-        Self {
-            owner: take_over(stage, owner, now, epoch, &log, make),
-            log,
-            epoch,
-        }
-    }
-
-    fn crash(&mut self, stage: (&Arc<Schema>, &Arc<dyn Behaviour>), now: Now, make: fn(&OwnerState, Mono) -> R) {
-        self.epoch = self.epoch.next();
-        let owner = self.owner.state().owner;
-        self.owner = take_over(stage, owner, now, self.epoch, &self.log, make);
-    }
-
-    /// Answers the writer's requests, and returns the released outputs.
-    ///
-    /// # Panics
-    /// If the owner reports an error: no game here may be denied an operation unexpectedly.
-    fn pump(&mut self, now: Now) -> Vec<Output> {
-        while let Some(action) = self.owner.poll_log(now) {
-            let answer = match action {
-                Action::Append { batch, .. } => {
-                    self.log.push(batch.bytes.clone());
-                    let sequence = self.log.len() as u64;
-                    writer::Input::Appended { sequence }
-                }
-                Action::RecordOpening { .. } => writer::Input::OpeningRecorded,
-                Action::ConfirmEpoch => writer::Input::EpochConfirmed,
-                Action::LookAgain => writer::Input::Looked {
-                    batches: self.log.clone(),
-                    last: self.log.last().map(|bytes| (self.log.len() as u64, bytes.clone())),
-                },
-                Action::ReadLast => panic!("nothing is doubtful here"),
-            };
-            self.owner.handle(now, Input::Log(answer));
-        }
-        if let Some(trouble) = self.owner.poll_trouble() {
-            panic!("{trouble}");
-        }
-        std::iter::from_fn(|| self.owner.poll_output(now)).collect()
-    }
-
-    fn give(&mut self, now: Now, input: Input<R::Input>) -> Vec<Output> {
-        self.owner.handle(now, input);
-        self.pump(now)
-    }
 }
 
 impl TestRealm {
@@ -182,6 +125,7 @@ impl TestRealm {
             asked: 0,
             answers: Vec::new(),
             outbound: Vec::new(),
+            files: BTreeMap::new(),
         };
         stage.draw_map();
         stage
@@ -540,6 +484,13 @@ impl TestRealm {
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Outbound(call) => self.outbound.push(call),
+                Output::Download(download) => self.download(download),
+                Output::BackgroundFrame {
+                    connection,
+                    bytes: body,
+                } => {
+                    self.give_player(connection, |attempt| ClientInput::Frame { attempt, body });
+                }
                 Output::Inquire {
                     entity,
                     number,
@@ -562,6 +513,32 @@ impl TestRealm {
                 }
             }
         }
+    }
+
+    /// Gives the base the content of a download.
+    fn download(&mut self, download: Download) {
+        let Download {
+            id,
+            description,
+            source,
+        } = download;
+        let content = match source {
+            DownloadSource::Content(content) => Ok(content),
+            DownloadSource::File(name) => self
+                .files
+                .get(&name)
+                .cloned()
+                .ok_or_else(|| format!("the test has no file {name:?}")),
+        };
+        let content = content.map(|bytes| DownloadContent {
+            hash: value_hash(&bytes),
+            bytes: bytes.into(),
+        });
+        self.give_base(BaseInput::Download(PreparedDownload {
+            id,
+            description,
+            content,
+        }));
     }
 
     fn player_on(&self, connection: ConnectionId) -> Option<usize> {
@@ -724,10 +701,6 @@ fn type_named(schema: &Schema, name: &str) -> TypeId {
         .id
 }
 
-fn read_batch(bytes: &[u8]) -> Batch {
-    Batch::read(bytes).expect(WRITTEN)
-}
-
 fn moment(micros: u64) -> Now {
     Now {
         mono: Mono(micros),
@@ -751,49 +724,4 @@ fn map() -> SpaceMap {
         bases: [BASE].into(),
         cells: [WEST, EAST].into(),
     }
-}
-
-fn fold(owner: OwnerId, kind: impl Into<OwnerKind>, log: &[Vec<u8>]) -> OwnerState {
-    let mut state = OwnerState::new(owner, kind);
-    for bytes in log {
-        let folded = state.fold(&read_batch(bytes));
-        folded.expect("invariant: an owner folds its own log");
-    }
-    state
-}
-
-fn take_over<R: Role>(
-    (schema, behaviour): (&Arc<Schema>, &Arc<dyn Behaviour>),
-    owner: OwnerId,
-    now: Now,
-    epoch: Epoch,
-    log: &[Vec<u8>],
-    make: fn(&OwnerState, Mono) -> R,
-) -> Owner<R> {
-    let state = fold(owner, R::KIND, log);
-    let beyond = log
-        .iter()
-        .map(|bytes| FrozenBatch::read(bytes.clone()).expect(WRITTEN))
-        .collect();
-    let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
-    let role = make(&state, now.mono);
-    let first = u64::from(owner.0) << 40 | epoch.0 << 20;
-    let beginning = Beginning {
-        state,
-        call_generation: 0,
-        chain,
-        imprint: Imprint {
-            realm: "table".into(),
-            owner,
-            epoch,
-            schema: schema.fingerprint(),
-        },
-        durability: Durability::Log,
-        ids: first..first + (1 << 20),
-        schema: Arc::clone(schema),
-        behaviour: Arc::clone(behaviour),
-        dice: Box::new(annals_def::split_mix(first)),
-        keys: std::collections::BTreeMap::new(),
-    };
-    Owner::take_over(now, role, beginning)
 }

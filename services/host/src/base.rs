@@ -1,5 +1,6 @@
 //! The base service: holds base owners, and terminates clients' connections.
 
+mod downloads;
 mod inquiries;
 mod traced_calls;
 
@@ -24,6 +25,9 @@ use futures::StreamExt;
 use thiserror::Error;
 use tokio::{sync::mpsc, time::Instant};
 
+pub use downloads::DownloadSettings;
+
+use downloads::Downloads;
 use inquiries::Inquiries;
 use traced_calls::TracedCalls;
 
@@ -76,9 +80,10 @@ pub async fn run(
     behaviour: Arc<dyn Behaviour>,
     durability: Durability,
     front: &Front,
-    outbound: Option<&Path>,
+    (outbound, downloads): (Option<&Path>, DownloadSettings),
 ) -> Result<(), BaseError> {
     let stop = process::stop_signal();
+    let DownloadSettings { folder, bits } = downloads;
     let outbound = Arc::new(Outbound::open(outbound)?);
     let door = front.open(Serves::Play).await?;
     let joining = Process::join((settings, health), "base", schema);
@@ -94,7 +99,7 @@ pub async fn run(
     let setup = OwnerSetup {
         behaviour,
         durability,
-        make: Arc::new(BaseRole::take_over),
+        make: Arc::new(move |state, now| BaseRole::take_over(state, now).with_download_bits(bits)),
         map: BaseInput::Map,
         address,
         outbound,
@@ -106,6 +111,7 @@ pub async fn run(
     let orders = process.bus.subscribe(process.subjects.orders_of_all()).await?;
     let service = Service {
         inquiries: Inquiries::new(Arc::clone(&process), holders.clone()),
+        downloads: Downloads::new(folder, holders.clone()),
         calls: TracedCalls::new(process.traces.clone(), process.realm.clone()),
         process,
         edge: edge.handle(),
@@ -127,6 +133,7 @@ pub async fn run(
 /// Connects client connections, holders, the login service and the database.
 struct Service {
     inquiries: Inquiries,
+    downloads: Downloads,
     calls: TracedCalls,
     process: Arc<Process>,
     edge: EdgeHandle,
@@ -321,6 +328,11 @@ impl Service {
                         body: bytes,
                     });
                 }
+                Output::BackgroundFrame { connection, bytes } => commands.push(EdgeCommand::BackgroundFrame {
+                    connection,
+                    body: bytes,
+                }),
+                Output::Download(download) => self.downloads.prepare(owner, download),
                 Output::Datagram { connection, bytes } => commands.push(EdgeCommand::Datagram { connection, bytes }),
                 Output::Close { connection, reason } => commands.push(EdgeCommand::Close { connection, reason }),
                 Output::SessionOpened { request, opened } => self.answer(request, opened).await,

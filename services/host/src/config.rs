@@ -19,6 +19,8 @@
 //! key = "/etc/annals/play.key"         # ANNALS_KEY           --key
 //! web_origins = ["https://aldmoor.example"] # ANNALS_WEB_ORIGINS  --web-origins
 //! outbound = "/etc/annals/outbound.toml" # ANNALS_OUTBOUND    --outbound
+//! downloads = "/srv/annals/downloads" # ANNALS_DOWNLOADS      --downloads
+//! download_bandwidth = 100000         # ANNALS_DOWNLOAD_BANDWIDTH --download-bandwidth
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! shards = 1                           # ANNALS_SHARDS        --shards
 //! fold = "all"                         # ANNALS_FOLD          --fold
@@ -96,6 +98,10 @@ pub struct Config {
     pub web_origins: Option<WebOrigins>,
     /// The file of the services that the game calls outside the realm, if any.
     pub outbound: Option<PathBuf>,
+    /// The folder of files that the game sends to clients, if any.
+    pub downloads: Option<PathBuf>,
+    /// Maximum rate of downloads to each client, bits per second.
+    pub download_bandwidth: NonZeroU32,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
     /// Minimum number of the realm's shards.

@@ -121,6 +121,12 @@ pub enum EdgeCommand {
         /// The body, without its length.
         body: Vec<u8>,
     },
+    /// Write a frame with this body beside the others, which do not wait for it.
+    BackgroundFrame {
+        connection: ConnectionId,
+        /// The body, without its length.
+        body: Vec<u8>,
+    },
     /// Send this datagram, or drop it if it cannot leave soon.
     Datagram { connection: ConnectionId, bytes: Vec<u8> },
     /// Close the connection when the frames before are written, and send nothing after.

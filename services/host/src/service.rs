@@ -11,7 +11,8 @@ use annals_node::{Behaviour, typed::OtherSchema, writer::Durability};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::{
-    base, cell,
+    base::{self, DownloadSettings},
+    cell,
     certificates::Certificates,
     config::{Acknowledged, Config, FIRST, Flags, Service, SpaceSetting, Spaces},
     db,
@@ -177,7 +178,13 @@ pub fn base(game: Game) -> ExitCode {
             game,
             durability(&begun.config),
             &front,
-            begun.config.outbound.as_deref(),
+            (
+                begun.config.outbound.as_deref(),
+                DownloadSettings {
+                    folder: begun.config.downloads.clone(),
+                    bits: begun.config.download_bandwidth,
+                },
+            ),
         )
         .await
     })

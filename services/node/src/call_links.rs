@@ -11,7 +11,8 @@ use annals_wire::bus::{CallMessage, Message};
 
 use crate::{
     behaviour::Caller,
-    outbound::{self, OUTSIDE},
+    download::{DOWNLOADS, Download},
+    outbound::{self, OUTSIDE, is_performed},
     output::Output,
     owner_context::{Local, OwnerContext},
     time::Mono,
@@ -216,10 +217,21 @@ impl OwnerContext {
             }
             return;
         }
+        if link.to == DOWNLOADS {
+            return self.dispatch_download(link, number, message.call);
+        }
         if self.is_here(link.to) || self.begin_called_fragment(link.to) {
             self.local.push_back(Local::Numbered(message));
         } else if let Some(to) = self.route(link.to, home) {
             self.send(to, Message::Call(message));
+        }
+    }
+
+    /// Has a download performed. The client of an entity that has ended gets none.
+    fn dispatch_download(&mut self, link: Link, number: CallNumber, call: Call) {
+        match Download::read(link, number, call) {
+            Some(download) if self.image(download.id.entity).is_some() => self.emit(Output::Download(download)),
+            _ => self.confirm(link, number),
         }
     }
 
@@ -546,7 +558,7 @@ impl OwnerContext {
             .unconfirmed
             .range(first..)
             .map(|(n, _)| *n)
-            .filter(|number| !self.is_answered_outside(link, *number))
+            .filter(|number| !self.is_answered(link, *number))
             .take(RESEND_BURST)
             .collect();
         for number in numbers {
@@ -555,11 +567,11 @@ impl OwnerContext {
         Some(newest)
     }
 
-    /// Whether an outbound call is answered and only waits for an earlier one to be confirmed.
-    fn is_answered_outside(&self, link: Link, number: CallNumber) -> bool {
-        let part = link.from.entity().filter(|_| link.to == OUTSIDE);
+    /// Whether an outbound call or a download has ended, and only waits for an earlier one to be confirmed.
+    fn is_answered(&self, link: Link, number: CallNumber) -> bool {
+        let part = link.from.entity().filter(|_| is_performed(link.to));
         let image = part.and_then(|(entity, _)| self.image(entity).or_else(|| self.state().ending.get(&entity)));
-        image.is_some_and(|image| !image.links.awaiting.contains_key(&(OUTSIDE, number)))
+        image.is_some_and(|image| !image.links.awaiting.contains_key(&(link.to, number)))
     }
 
     /// The first call of a link of which no confirmation has come.

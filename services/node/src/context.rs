@@ -4,6 +4,7 @@
 mod controllers;
 mod creation;
 mod denied;
+mod downloads;
 mod elsewhere;
 mod global;
 mod inquiries;

@@ -11,6 +11,7 @@ mod call_limits;
 mod call_links;
 pub mod chain;
 mod context;
+pub mod download;
 mod ended_cells;
 mod exposed;
 pub mod gate;

@@ -9,7 +9,7 @@ use annals_def::Value;
 use annals_event::{Call, CallError, Link, Outcome};
 use annals_ids::{Address, CallNumber, MemberId, OwnerId};
 
-use crate::owner_context::OwnerContext;
+use crate::{download::DOWNLOADS, owner_context::OwnerContext};
 
 /// The address of everything outside the realm.
 pub const OUTSIDE: Address = Address::Owner(OwnerId::OUTSIDE);
@@ -19,6 +19,11 @@ pub const MAX_OUTBOUND_BYTES: usize = 256 << 10;
 
 /// Maximum length of a service's name, bytes.
 pub const MAX_SERVICE_NAME: usize = 64;
+
+/// Whether calls to this address are performed by the holder of the caller, instead of being sent to a receiver.
+pub(crate) fn is_performed(to: Address) -> bool {
+    to == OUTSIDE || to == DOWNLOADS
+}
 
 /// An outbound call, to be performed by the shell. It comes again until it is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,15 +91,16 @@ pub(crate) fn read(link: Link, number: CallNumber, call: Call) -> Option<Outboun
 }
 
 impl OwnerContext {
-    /// Confirms the outbound calls of a part that nothing waits for any more. Calls are confirmed in order, so an
-    /// earlier one that is not answered keeps later ones in the state. They are not sent again.
-    pub(crate) fn settle_outbound(&mut self, from: Address) {
+    /// Confirms the outbound calls, or the downloads, of a part that nothing waits for any more. Calls are confirmed in
+    /// order, so an earlier one that is not answered keeps later ones in the state. They are not sent again.
+    pub(crate) fn settle_performed(&mut self, from: Address, to: Address) {
+        debug_assert!(is_performed(to));
         let Some(links) = self.state().links(from) else { return };
-        let Some(sent) = links.sent.get(&OUTSIDE) else { return };
-        let mut waiting = links.awaiting.range((OUTSIDE, CallNumber(0))..);
-        let first = waiting.next().filter(|((to, _), _)| *to == OUTSIDE);
+        let Some(sent) = links.sent.get(&to) else { return };
+        let mut waiting = links.awaiting.range((to, CallNumber(0))..);
+        let first = waiting.next().filter(|((waits_for, _), _)| *waits_for == to);
         let upto = first.map_or(sent.last, |((_, number), _)| CallNumber(number.0.saturating_sub(1)));
-        self.confirm(Link { from, to: OUTSIDE }, upto);
+        self.confirm(Link { from, to }, upto);
     }
 
     /// Confirms an outbound call of a part that has ended, once all before it are confirmed: nothing waits for it, so

@@ -6,7 +6,7 @@ use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, SessionId, Tr
 use annals_wire::{bus::Envelope, client::CloseReason};
 use thiserror::Error;
 
-use crate::{inquiry::Inquiry, outbound::OutboundCall};
+use crate::{download::Download, inquiry::Inquiry, outbound::OutboundCall};
 
 /// A client's connection, as numbered by the shell that holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +78,14 @@ pub enum Output {
     },
     /// Perform an outbound call. It comes again until it is answered.
     Outbound(OutboundCall),
+    /// Provide the content of a download to the role. It comes again until it has ended.
+    Download(Download),
+    /// Send a frame to a client, beside the stream of the others: they do not wait for it.
+    BackgroundFrame {
+        connection: ConnectionId,
+        /// The frame's body.
+        bytes: Vec<u8>,
+    },
     /// Request another block of entity ids from the director.
     WantIds,
 }

@@ -6,7 +6,7 @@ use annals_ids::{Address, CallNumber, EntityId, Part};
 use crate::{
     around::Around,
     inquiry::{DATABASE, NotLearned},
-    outbound::{OUTSIDE, OutboundAnswer},
+    outbound::{OUTSIDE, OutboundAnswer, is_performed},
     owner_context::OwnerContext,
     teleport::LOCATED,
 };
@@ -30,16 +30,21 @@ impl OwnerContext {
         if to == DATABASE {
             return self.inform(entity, number, &Err(NotLearned::Late));
         }
-        self.record_for(entity, false, Body::Resumed { to, number });
-        if to == OUTSIDE {
-            self.settle_outbound(self.journal.address(entity));
-        }
+        self.end_wait(entity, (to, number));
         if awaiting.then == LOCATED {
             return self.located(entity, around, &awaiting.note, outcome);
         }
         self.run(entity, around, |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);
         });
+    }
+
+    /// Records the end of a wait, without notifying behaviour.
+    pub(crate) fn end_wait(&mut self, entity: EntityId, (to, number): (Address, CallNumber)) {
+        self.record_for(entity, false, Body::Resumed { to, number });
+        if is_performed(to) {
+            self.settle_performed(self.journal.address(entity), to);
+        }
     }
 
     /// Ends a wait of a cell part that has ended: its outbound calls are performed until they are answered, or their
@@ -53,7 +58,7 @@ impl OwnerContext {
         if ended.is_some_and(|image| image.links.awaiting.contains_key(&(to, number))) {
             let subject = Subject::Entity(entity, Part::Cell);
             self.record(subject, false, Body::Resumed { to, number });
-            self.settle_outbound(Address::Cell(entity));
+            self.settle_performed(Address::Cell(entity), OUTSIDE);
         }
     }
 
@@ -65,7 +70,7 @@ impl OwnerContext {
         if self.is_here(*from) || is_ending {
             self.resume(around, entity, (OUTSIDE, *number), outcome);
             // Confirmations of a former holder may have been lost.
-            self.settle_outbound(*from);
+            self.settle_performed(*from, OUTSIDE);
         } else {
             self.settle_outbound_of_ended(*from, *number);
         }

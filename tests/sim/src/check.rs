@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod bootstrap;
 pub mod calls;
 pub mod creations;
+pub mod downloads;
 pub mod ends;
 pub mod further_cells;
 pub mod ghosts;
@@ -27,7 +28,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All checkers, by name.
-pub const ALL: [(&str, Check); 20] = [
+pub const ALL: [(&str, Check); 21] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("numbers are dense", numbers::check),
@@ -47,5 +48,6 @@ pub const ALL: [(&str, Check); 20] = [
     ("global data converges, and each key has one holder", globals::check),
     ("nothing in the ledger is lost or duplicated", ledger::check),
     ("account views agree with the ledger", accounts::check),
+    ("downloads arrive as they were sent, and end once", downloads::check),
     ("clients are admitted, and leave no state", visits::check),
 ];

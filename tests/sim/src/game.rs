@@ -2,6 +2,7 @@
 
 mod beasts;
 mod couriers;
+mod downloads;
 mod eggs;
 mod market;
 mod pets;
@@ -20,6 +21,7 @@ use annals_node::{
     inquiry::{Learned, NotLearned},
 };
 pub use beasts::BEAST;
+pub use downloads::{FETCHED, content as downloaded_content};
 pub use eggs::EGG;
 pub use pets::{FAULTS, NAMES, PET};
 
@@ -48,6 +50,7 @@ const DEFINITION: &str = r"<root>
     <leaps> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </leaps>
     <title> <Type> UINT32 </Type> <Flags> BASE_AND_CLIENT </Flags> <Persistent> true </Persistent> </title>
     <notes> <Type> UINT32 </Type> <Flags> BASE </Flags> </notes>
+    <fetched> <Type> UINT32 </Type> <Flags> BASE </Flags> </fetched>
     <bag> <Type> ARRAY <of> ITEM </of> </Type> <Flags> ALL_CLIENTS </Flags> <Persistent> true </Persistent> </bag>
     <journal> <Type> PAGES </Type> <Flags> BASE_AND_CLIENT </Flags> </journal>
     <coins> <Type> UINT64 </Type> <Flags> BASE_AND_CLIENT </Flags> <Account> <Kind> 1 </Kind> </Account> </coins>
@@ -267,6 +270,9 @@ impl Game {
             "jot" => {
                 Self::change(context, "journal");
                 Self::tell(context, Audience::Own, "onJot", id);
+                if id.is_multiple_of(2) {
+                    downloads::stream(context, id);
+                }
             }
             "deal" => {
                 match context.roll() % 8 {
@@ -349,6 +355,9 @@ impl Behaviour for Game {
     }
 
     fn replied(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &annals_event::Outcome) {
+        if then == downloads::STREAMED {
+            return downloads::ended(context, outcome);
+        }
         assert_eq!(then, ECHOED);
         let id = u32::from_le_bytes(note.try_into().expect("the note is what askBase wrote"));
         // A process that was paused past its epoch receives, on resuming, answers meant for its successor, whose calls

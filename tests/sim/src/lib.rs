@@ -68,6 +68,8 @@ pub struct Report {
     pub carried: usize,
     /// Cell parts that continued a former one, and how many of them began on another owner.
     pub further: (usize, usize),
+    /// Downloads that arrived.
+    pub downloaded: u64,
     /// Calls of client methods for one client alone.
     pub directed: usize,
     /// Cell parts whose destruction another part requested.
@@ -209,6 +211,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         registered: check::globals::count(archive),
         carried: check::calls::count_of_fragments(archive),
         further: check::further_cells::count(archive),
+        downloaded: check::downloads::count(world, archive),
         directed: check::shown::count_directed(archive),
         ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),

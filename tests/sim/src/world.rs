@@ -29,6 +29,7 @@ use annals_director::ClosedConnections;
 use annals_ids::{DatabaseId, Epoch, LeafIndex, OwnerId, Position, ProcessId, Shard, WallTime, WorldTime};
 use annals_node::{
     ConnectionId,
+    download::Download,
     time::{Mono, Now},
     writer,
 };
@@ -69,6 +70,8 @@ pub(crate) enum Step {
         to: OwnerId,
         bytes: Vec<u8>,
     },
+    /// The content of a download reaches the holder that asked for it.
+    Prepared { hold: Hold, download: Download },
     /// A holder's request reaches the log or the store.
     Ask { hold: Hold, question: hosting::Question },
     /// An append reaches the log after its writer has given up.
@@ -429,6 +432,7 @@ impl World {
                 self.stream_of(owner).append(owner, expect, bytes);
             }
             Step::GiveIds { hold } => self.give_ids(hold),
+            Step::Prepared { hold, download } => self.prepared(hold, download),
             Step::Answer { hold, input } => self.answer(hold, input),
             Step::Announce { hold, input } => self.announce(hold, input),
             Step::Wake { hold } => self.wake(hold),

@@ -45,7 +45,7 @@ fn plan(seed: u64) -> Plan {
 fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} activations of pets, {} eggs laid, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} growls for one client, {} cell parts ended by others, \
+         {} trades settled, {} activations of pets, {} eggs laid, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} cell parts ended by others, \
          {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
@@ -63,6 +63,7 @@ fn say(seeds: u64, sum: &Report) {
         sum.carried,
         sum.further.0,
         sum.further.1,
+        sum.downloaded,
         sum.directed,
         sum.ended,
         sum.deleted,
@@ -129,10 +130,11 @@ fn all_invariants_hold_for_every_seed() {
 }
 
 /// Whether there was a trade, an activation of a pet, an entity created on request, a registration, a call for one client, a
-/// further cell part on another cell, a cell part destroyed by another owner, and a body in view through the hysteresis; otherwise the run did not test these.
+/// further cell part on another cell, a download, a cell part destroyed by another owner, and a body in view through the
+/// hysteresis; otherwise the run did not test these.
 fn has_everything(sum: &Report) -> bool {
     let requested = sum.created > 0 && sum.registered > 0 && sum.carried > 0 && sum.directed > 0 && sum.further.1 > 0;
-    sum.trades > 0 && sum.lives > 0 && requested && sum.ended > 0 && sum.marched.held > 0
+    sum.trades > 0 && sum.lives > 0 && sum.downloaded > 0 && requested && sum.ended > 0 && sum.marched.held > 0
 }
 
 /// The result of each seed, in order.
@@ -174,6 +176,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.carried += report.carried;
     sum.further.0 += report.further.0;
     sum.further.1 += report.further.1;
+    sum.downloaded += report.downloaded;
     sum.directed += report.directed;
     sum.ended += report.ended;
     sum.deleted += report.deleted;

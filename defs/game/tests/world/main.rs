@@ -4,6 +4,7 @@
 #[rustfmt::skip]
 #[allow(dead_code, unreachable_pub, reason = "it is made for crates, and a test uses a part of it")]
 mod defs;
+mod downloads;
 mod puppet;
 mod rounds;
 mod sample;

@@ -87,7 +87,7 @@ pub fn calls_made(batch: &Batch) -> impl Iterator<Item = (Link, CallNumber)> {
 pub fn calls_confirmed(batch: &Batch) -> impl Iterator<Item = (Link, CallNumber)> {
     batch.events.iter().filter_map(|event| match &event.body {
         Body::Confirmed {
-            to: Address::Client(_) | Address::Owner(OwnerId::OUTSIDE),
+            to: Address::Client(_) | Address::Owner(OwnerId::OUTSIDE | OwnerId::DOWNLOADS),
             ..
         } => None,
         Body::Confirmed { to, upto, lost: false } => Some((link_of(batch, event.subject, *to), *upto)),

@@ -5,7 +5,7 @@ use annals_ids::{CallNumber, EntityId, Part, TypeId};
 use thiserror::Error;
 
 use super::{
-    Ban, Located, ViewFrame,
+    Ban, DownloadBegun, DownloadChunk, DownloadId, Located, ViewFrame,
     fields::{put_entity, put_part, put_type, take_entity, take_part, take_reason, take_type},
 };
 
@@ -52,6 +52,12 @@ pub enum ToClient {
     Moving(Located),
     /// The account was banned. The connection is closed next.
     Banned(Ban),
+    /// A download begins, or continues: the client answers with what it has of it.
+    DownloadBegun(DownloadBegun),
+    /// Content of the download that was begun last. It may come on a stream of its own.
+    DownloadChunk(DownloadChunk),
+    /// The base sends no more of this download.
+    DownloadEnded(DownloadId),
 }
 
 /// Why a client's call was not run.
@@ -139,6 +145,18 @@ impl ToClient {
                 out.push(10);
                 ban.write(out);
             }
+            ToClient::DownloadBegun(begun) => {
+                out.push(11);
+                begun.write(out);
+            }
+            ToClient::DownloadChunk(chunk) => {
+                out.push(12);
+                chunk.write(out);
+            }
+            ToClient::DownloadEnded(id) => {
+                out.push(13);
+                id.write(out);
+            }
         }
     }
 
@@ -191,6 +209,9 @@ impl ToClient {
             8 => ToClient::RateWarned,
             9 => ToClient::Moving(Located::read(reader)?),
             10 => ToClient::Banned(Ban::read(reader)?),
+            11 => ToClient::DownloadBegun(DownloadBegun::read(reader)?),
+            12 => ToClient::DownloadChunk(DownloadChunk::read(reader)?),
+            13 => ToClient::DownloadEnded(DownloadId::read(reader)?),
             _ => return Err(wrong),
         };
         reader.finish("end of server frame")?;

@@ -12,6 +12,7 @@
 
 mod ban;
 mod close;
+mod download;
 mod downstream;
 mod fields;
 mod framing;
@@ -28,6 +29,10 @@ use sha2::{Digest, Sha256};
 
 pub use ban::{Ban, MAX_BAN_REASON_BYTES};
 pub use close::CloseReason;
+pub use download::{
+    DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, MAX_CHUNK_BYTES, MAX_DESCRIPTION_BYTES,
+    MAX_DOWNLOAD_BYTES,
+};
 pub use downstream::{CallRefusal, ToClient};
 pub use framing::{FrameBuffer, FrameTooLarge, put_frame};
 pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};

@@ -4,7 +4,7 @@ use annals_event::{Malformed, Reader, SpaceVersions, put_number};
 use annals_ids::{Address, CallNumber, Direction, EntityId, HistoryNumber, Part, Position, SpaceId};
 
 use super::{
-    MAX_KEPT, MAX_STAMPS,
+    DownloadProgress, MAX_KEPT, MAX_STAMPS,
     fields::{
         put_direction, put_entity, put_option, put_part, put_position, take_direction, take_entity, take_option,
         take_part, take_position,
@@ -21,6 +21,8 @@ pub enum ToServer {
     Stamps(Stamps),
     /// Ends the session.
     Bye,
+    /// Answers [`ToClient::DownloadBegun`](super::ToClient::DownloadBegun), and the chunks that follow.
+    DownloadProgress(DownloadProgress),
 }
 
 /// A call on the link from the client's session to an entity part (rules C2 and C8).
@@ -209,6 +211,10 @@ impl ToServer {
                 stamps.known.write(out);
             }
             ToServer::Bye => out.push(3),
+            ToServer::DownloadProgress(progress) => {
+                out.push(5);
+                progress.write(out);
+            }
         }
     }
 
@@ -228,6 +234,7 @@ impl ToServer {
                 known: Known::read(reader)?,
             }),
             3 => ToServer::Bye,
+            5 => ToServer::DownloadProgress(DownloadProgress::read(reader)?),
             _ => return Err(wrong),
         };
         reader.finish("end of client frame")?;

@@ -10,9 +10,10 @@ use annals_ids::{
     TypeId, WallTime,
 };
 use annals_wire::client::{
-    Ban, Call, CallRefusal, Credentials, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest,
-    Move, Moved, Movements, Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient,
-    ToClientDatagram, ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
+    Ban, Call, CallRefusal, Credentials, DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, Hello,
+    HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_DOWNLOAD_BYTES, Move, Moved, Movements,
+    Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram, ToServer,
+    ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
 };
 
 /// Any frame or datagram, so that one test serves all.
@@ -289,7 +290,14 @@ fn to_server_datagram(dice: &mut Dice<'_>) -> ToServerDatagram {
 }
 
 fn to_server(dice: &mut Dice<'_>) -> ToServer {
-    match dice() % 5 {
+    match dice() % 6 {
+        5 => ToServer::DownloadProgress(DownloadProgress {
+            id: DownloadId {
+                entity: entity(dice),
+                number: CallNumber(ordinal(dice)),
+            },
+            upto: number(dice) % (MAX_DOWNLOAD_BYTES + 1),
+        }),
         0 | 1 => ToServer::Call(Call {
             entity: entity(dice),
             part: part(dice),
@@ -343,7 +351,7 @@ fn stamps(dice: &mut Dice<'_>) -> Vec<Stamp> {
 
 fn to_client(dice: &mut Dice<'_>) -> ToClient {
     let (entity, part, number) = (entity(dice), part(dice), CallNumber(ordinal(dice)));
-    match dice() % 13 {
+    match dice() % 16 {
         0 => ToClient::Took {
             entity,
             part,
@@ -369,6 +377,22 @@ fn to_client(dice: &mut Dice<'_>) -> ToClient {
         6 => ToClient::RateWarned,
         7 => ToClient::Moving(located(dice)),
         8 => ToClient::Banned(ban(dice)),
+        9 => ToClient::DownloadBegun(DownloadBegun {
+            id: DownloadId { entity, number },
+            size: self::number(dice) % (MAX_DOWNLOAD_BYTES + 1),
+            hash: hash(dice),
+            description: text(dice),
+        }),
+        10 => {
+            let mut content = bytes(dice);
+            content.push(1);
+            ToClient::DownloadChunk(DownloadChunk {
+                id: DownloadId { entity, number },
+                offset: self::number(dice) % (MAX_DOWNLOAD_BYTES / 2),
+                content,
+            })
+        }
+        11 => ToClient::DownloadEnded(DownloadId { entity, number }),
         _ => ToClient::View(view_frame(dice)),
     }
 }

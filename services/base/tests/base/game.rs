@@ -1,5 +1,6 @@
 //! A small game: accounts that count and list the calls they get, and avatars with a cell part.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use annals_def::{
@@ -37,6 +38,9 @@ pub(crate) const SPOON: AssetKind = AssetKind(2);
 
 /// How long entities wait for the database.
 pub(crate) const TIMEOUT_MS: u64 = 10_000;
+
+/// Continuation of downloads.
+pub(crate) const FETCHED: u32 = 13;
 
 /// The entity that "summon" activates.
 pub(crate) const SUMMONED: DatabaseId = DatabaseId(77);
@@ -161,6 +165,8 @@ pub(crate) struct Game {
     pub(crate) errand: Option<fn(&mut Context<'_>)>,
     /// Whether all entities follow global data.
     pub(crate) follows: bool,
+    /// The limit of the rate of downloads, bits per second.
+    pub(crate) download_bits: Option<NonZeroU32>,
 }
 
 impl Game {
@@ -248,8 +254,17 @@ impl Behaviour for Game {
         Self::mark(context, 'T');
     }
 
-    fn replied(&self, context: &mut Context<'_>, _then: u32, note: &[u8], outcome: &Outcome) {
+    fn replied(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &Outcome) {
         assert_eq!(note, NOTE);
+        if then == FETCHED {
+            let letter = match outcome {
+                Ok(values) if values.is_empty() => 'd',
+                Err(CallError::NoReply) => 'x',
+                Err(CallError::Internal(_)) => 'i',
+                other => panic!("{other:?}"),
+            };
+            return Self::mark(context, letter);
+        }
         let letter = match read_answer(outcome) {
             Ok(answer) => {
                 assert_eq!(answer, (200, &b"done"[..]));

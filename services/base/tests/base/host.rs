@@ -1,12 +1,14 @@
 //! Runs one base owner: a log that acknowledges on request, a store that grants, and time that advances on request.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
 };
 
-use annals_base::{BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession};
+use annals_base::{
+    BaseInput, BaseRole, Begin, CheckedOut, DownloadContent, DuplicateLogin, OpenSession, PreparedDownload,
+};
 use annals_def::Schema;
 use annals_event::{Batch, Call, FrozenBatch, Image, Imprint, Link, OwnerState};
 use annals_ids::{
@@ -15,6 +17,7 @@ use annals_ids::{
 };
 use annals_node::{
     Beginning, Begun, ConnectionId, Input, NotOpened, NotOrdered, Output, Owner,
+    download::{Download, DownloadSource},
     inquiry::Inquiry,
     outbound::OutboundCall,
     time::{Mono, Now},
@@ -24,7 +27,7 @@ use annals_personal::PersonalKey;
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
-    client::{CloseReason, Secret},
+    client::{CloseReason, Secret, value_hash},
 };
 
 use crate::game::{self, Game, PLACE};
@@ -69,6 +72,10 @@ pub(crate) struct Host {
     pub(crate) ended: Vec<(u64, u32)>,
     pub(crate) asked: VecDeque<(EntityId, CallNumber, Inquiry)>,
     pub(crate) outbound: VecDeque<OutboundCall>,
+    /// The files that can be downloaded.
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// When each frame beside the stream left, milliseconds, and its bytes.
+    pub(crate) background: Vec<(u64, usize)>,
 }
 
 impl Host {
@@ -108,6 +115,8 @@ impl Host {
             ended: Vec::new(),
             asked: VecDeque::new(),
             outbound: VecDeque::new(),
+            files: BTreeMap::new(),
+            background: Vec::new(),
         };
         host.pump();
         host
@@ -237,8 +246,33 @@ impl Host {
                     inquiry,
                 } => self.asked.push_back((entity, number, inquiry)),
                 Output::Outbound(call) => self.outbound.push_back(call),
+                Output::Download(download) => {
+                    let prepared = self.prepare(download);
+                    self.owner
+                        .handle(self.now(), Input::Role(BaseInput::Download(prepared)));
+                }
+                Output::BackgroundFrame { connection, bytes } => {
+                    self.background.push((self.now / 1_000, bytes.len()));
+                    self.out.push_back(Out::Frame(connection, bytes));
+                }
                 Output::WantIds => {}
             }
+        }
+    }
+
+    /// What a shell answers to a download.
+    fn prepare(&self, download: Download) -> PreparedDownload {
+        let content = match download.source {
+            DownloadSource::Content(content) => Ok(content),
+            DownloadSource::File(name) => self.files.get(&name).cloned().ok_or("no such file".to_owned()),
+        };
+        PreparedDownload {
+            id: download.id,
+            description: download.description,
+            content: content.map(|bytes| DownloadContent {
+                hash: value_hash(&bytes),
+                bytes: bytes.into(),
+            }),
         }
     }
 
@@ -383,6 +417,10 @@ fn take_over(
         .collect();
     let chain = Chain::whole(writer::Tip::default(), beyond, log.len() as u64);
     let role = BaseRole::take_over(&state, Mono(now));
+    let role = match game.download_bits {
+        Some(bits) => role.with_download_bits(bits),
+        None => role,
+    };
     let seed = annals_def::split_mix(epoch.0);
     let now = Now {
         mono: Mono(now),

@@ -9,6 +9,7 @@ mod bootstrap;
 mod calls;
 mod cell;
 mod costs;
+mod downloads;
 mod elsewhere;
 mod faults;
 mod further_cells;

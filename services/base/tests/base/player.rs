@@ -9,8 +9,9 @@ use std::{
 use annals_def::{Argument, EntityType, Form, MessageRange, Schema, Value, apply, encode};
 use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
 use annals_wire::client::{
-    Call, CallRefusal, ClientMember, CloseReason, Hello, HelloAnswer, Movements, Proof, Reads, Rejection, Secret,
-    Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem, protocol_hash, read_properties,
+    Call, CallRefusal, ClientMember, CloseReason, DownloadBegun, DownloadId, DownloadProgress, Hello, HelloAnswer,
+    Movements, Proof, Reads, Rejection, Secret, Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem,
+    protocol_hash, read_properties, value_hash,
 };
 
 use crate::host::{BASE, FROM, Host, Out};
@@ -52,6 +53,15 @@ pub(crate) struct Player {
     /// The movement encodings that it says it reads, and the one that the base chose.
     pub(crate) reads: Reads,
     pub(crate) movements: Movements,
+    /// What it has of the download that was begun last.
+    pub(crate) partial: Option<(DownloadBegun, Vec<u8>)>,
+    /// The downloads that it has whole, and those that ended otherwise.
+    pub(crate) downloaded: Vec<(DownloadBegun, Vec<u8>)>,
+    pub(crate) cancelled: Vec<DownloadId>,
+    /// Whether it answers downloads.
+    pub(crate) acknowledges: bool,
+    /// Bytes of chunks that it was sent.
+    pub(crate) chunk_bytes: usize,
 }
 
 impl Player {
@@ -76,6 +86,11 @@ impl Player {
             stamps_wanted: 0,
             reads: Reads::Plain,
             movements: Movements::Plain,
+            partial: None,
+            downloaded: Vec::new(),
+            cancelled: Vec::new(),
+            acknowledges: true,
+            chunk_bytes: 0,
         }
     }
 
@@ -248,6 +263,38 @@ impl Player {
             ToClient::Banned(_) => {}
             ToClient::RateWarned => panic!("the base does not measure rates"),
             ToClient::Moving(_) => panic!("the shell announces moves"),
+            ToClient::DownloadBegun(begun) => {
+                let kept = self.partial.take().filter(|(before, _)| *before == begun);
+                self.partial = Some(kept.unwrap_or((begun, Vec::new())));
+                self.acknowledge(host);
+            }
+            ToClient::DownloadChunk(chunk) => {
+                self.chunk_bytes += chunk.content.len();
+                let (begun, content) = self.partial.as_mut().expect("it was begun");
+                assert_eq!(
+                    (begun.id, content.len() as u64),
+                    (chunk.id, chunk.offset),
+                    "in order, without gaps"
+                );
+                content.extend(&chunk.content);
+                self.acknowledge(host);
+            }
+            ToClient::DownloadEnded(id) => {
+                self.partial = None;
+                self.cancelled.push(id);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, host: &mut Host) {
+        let (begun, content) = self.partial.as_ref().expect("it was begun");
+        let (id, upto) = (begun.id, content.len() as u64);
+        if upto == begun.size && self.downloaded.last().is_none_or(|(before, _)| before.id != id) {
+            assert_eq!(begun.hash, value_hash(content));
+            self.downloaded.push((begun.clone(), content.clone()));
+        }
+        if self.acknowledges {
+            self.send(host, &ToServer::DownloadProgress(DownloadProgress { id, upto }));
         }
     }
 

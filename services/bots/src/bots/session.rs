@@ -341,6 +341,9 @@ impl<'b, 'p> Session<'b, 'p> {
             | Event::SpaceEntered { .. }
             | Event::SpaceDataChanged { .. }
             | Event::Banned(_)
+            | Event::DownloadProgressed { .. }
+            | Event::Downloaded { .. }
+            | Event::DownloadEnded(_)
             | Event::Ended(_) => {}
         }
         Ok(())

@@ -254,6 +254,7 @@ impl Server {
                 self.send(&answer);
             }
             ToServer::Call(call) => self.bus.push_back(Message::Call(call)),
+            ToServer::DownloadProgress(_) => panic!("this server sends no downloads"),
             ToServer::Bye => panic!("no client leaves in this test"),
         }
     }

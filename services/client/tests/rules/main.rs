@@ -1,6 +1,7 @@
 //! The client's rules one by one, on frames written by hand.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod downloads;
 mod moving;
 
 use std::{net::SocketAddr, sync::Arc};

@@ -135,6 +135,8 @@ impl Layers {
             certificate: self.certificate("certificate", "key"),
             web_origins: self.read_optional("web_origins", |text| text.parse()),
             outbound: self.read_optional("outbound", file),
+            downloads: self.read_optional("downloads", folder),
+            download_bandwidth: self.read("download_bandwidth", download_bandwidth),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             shards: self.read("shards", shards),
             fold: self.read("fold", |text| text.parse()),
@@ -334,6 +336,19 @@ fn period(text: &str) -> Result<Option<Duration>, Advice> {
         Ok(seconds @ 1..=86_400) => Ok(Some(Duration::from_secs(seconds))),
         _ => Err(Advice("write seconds, 1 to 86400, or 0 for never".to_owned())),
     }
+}
+
+/// Minimum bandwidth of downloads, bits per second: below it a chunk is smaller than what is around it.
+const LEAST_DOWNLOAD_BANDWIDTH: u32 = 8_000;
+
+fn download_bandwidth(text: &str) -> Result<NonZeroU32, Advice> {
+    let bits = text.parse().ok().filter(|bits| *bits >= LEAST_DOWNLOAD_BANDWIDTH);
+    bits.and_then(NonZeroU32::new).ok_or_else(|| {
+        Advice(format!(
+            "write bits per second, {LEAST_DOWNLOAD_BANDWIDTH} to {}",
+            u32::MAX
+        ))
+    })
 }
 
 fn bandwidth(text: &str) -> Result<Option<NonZeroU32>, Advice> {

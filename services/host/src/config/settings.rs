@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 36] = [
+pub(super) const SETTINGS: [Setting; 38] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -229,6 +229,20 @@ pub(super) const SETTINGS: [Setting; 36] = [
         "FILE",
         "File of the services outside the realm that the game calls, over HTTP or NATS",
         &[Base, Cell],
+    ),
+    setting(
+        "downloads",
+        None,
+        "DIR",
+        "Folder of files that the game sends to clients; each base needs the same files",
+        &[Base],
+    ),
+    setting(
+        "download_bandwidth",
+        Some("100000"),
+        "BITS",
+        "Maximum bits per second of downloads to each client by a base",
+        &[Base],
     ),
     setting(
         "acknowledged",

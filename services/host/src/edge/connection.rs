@@ -1,6 +1,6 @@
 //! One connection, from its first packet to its end.
 
-use std::{sync::Arc, time::Instant};
+use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use annals_node::ConnectionId;
 use annals_wire::client::{
@@ -27,6 +27,9 @@ pub(super) const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(5);
 
 /// Timeout for a client to read what was written before a close.
 pub(super) const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
+
+/// Priority of the stream beside the others, whose priority is 0.
+const BACKGROUND_PRIORITY: i32 = -1;
 
 /// Bytes per read.
 pub(super) const READ_SIZE: usize = 16 << 10;
@@ -77,7 +80,7 @@ pub(super) async fn serve(connection: Connection, shared: Shared) {
 }
 
 /// Reads and writes until one side closes; returns the reason. What the client sent before it closed is read first.
-async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, shared: &Shared) -> CloseReason {
+async fn converse(id: ConnectionId, connection: &Connection, mut orders: Orders, shared: &Shared) -> CloseReason {
     let (send, receive) = match timeout(FIRST_FRAME_WITHIN, connection.accept_bi()).await {
         Ok(Ok(streams)) => streams,
         Ok(Err(_)) => return CloseReason::Lost,
@@ -85,8 +88,10 @@ async fn converse(id: ConnectionId, connection: &Connection, orders: Orders, sha
     };
     let take = |_: &Connection, intake: &mut Intake<'_>, bytes: &[u8]| intake.take_datagram(bytes);
     let reading = read(connection, receive, Intake::new(id, shared), take);
+    let background = orders.take_background();
     let end = tokio::select! {
         end = write(send, orders, shared) => end,
+        never = write_background(connection, &[], background, shared) => match never {},
         received = reading => match received {
             Received::Refused(reason) => Some(reason),
             // The client's close follows, and has the reason: one of ours would overtake it.
@@ -146,6 +151,34 @@ pub(super) async fn write(mut send: SendStream, mut orders: Orders, shared: &Sha
         }
     }
     None
+}
+
+/// Writes frames on a stream of their own, which begins with `header` and gives way to all others of the connection.
+pub(super) async fn write_background(
+    connection: &Connection,
+    header: &[u8],
+    mut frames: mpsc::Receiver<Vec<u8>>,
+    shared: &Shared,
+) -> Infallible {
+    let mut stream = None;
+    while let Some(body) = frames.recv().await {
+        let mut bytes = Vec::new();
+        if stream.is_none() {
+            let Ok(opened) = connection.open_uni().await else { break };
+            if opened.set_priority(BACKGROUND_PRIORITY).is_err() {
+                break;
+            }
+            bytes.extend_from_slice(header);
+            stream = Some(opened);
+        }
+        let Some(send) = &mut stream else { break };
+        if put_frame(&mut bytes, &body, MAX_DOWNSTREAM_FRAME).is_err() || send.write_all(&bytes).await.is_err() {
+            break;
+        }
+        count(&shared.registry.counts.bytes_out, bytes.len() as u64);
+    }
+    // The connection has ended, which others report.
+    std::future::pending().await
 }
 
 /// How reading from a client ended.

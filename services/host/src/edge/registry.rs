@@ -21,6 +21,9 @@ pub const MAX_QUEUED_FRAMES: usize = 1_024;
 /// Maximum bytes queued for one client, unless a single frame has more.
 pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 
+/// Maximum frames that wait to be written beside the stream of one client.
+const MAX_BACKGROUND_FRAMES: usize = 1_024;
+
 /// An order to the writer of a connection.
 #[derive(Debug)]
 pub(super) enum WriteCommand {
@@ -70,6 +73,7 @@ impl Default for Registry {
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     orders: mpsc::Sender<WriteCommand>,
+    background: mpsc::Sender<Vec<u8>>,
     shared: Arc<Queue>,
     link: Link,
 }
@@ -164,14 +168,22 @@ impl Registry {
     pub(super) fn open(&self, link: Link) -> (ConnectionId, Orders) {
         let id = ConnectionId(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
         let (orders, taken) = mpsc::channel(MAX_QUEUED_FRAMES);
+        let (background, background_taken) = mpsc::channel(MAX_BACKGROUND_FRAMES);
         let shared = Arc::new(Queue::default());
         let outbox = Outbox {
             orders,
+            background,
             shared: Arc::clone(&shared),
             link: link.clone(),
         };
         self.outboxes().insert(id, outbox);
-        (id, Orders { taken, shared, link })
+        let orders = Orders {
+            taken,
+            background: Some(background_taken),
+            shared,
+            link,
+        };
+        (id, orders)
     }
 
     pub(super) fn remove(&self, id: ConnectionId) {
@@ -188,6 +200,7 @@ impl Registry {
                 EdgeCommand::Datagram { connection, bytes } => {
                     batches.entry(connection).or_default().datagrams.push(bytes);
                 }
+                EdgeCommand::BackgroundFrame { connection, body } => self.send_beside(connection, body),
                 EdgeCommand::Close { connection, reason } => {
                     if let Some(batch) = batches.remove(&connection) {
                         self.send(connection, batch);
@@ -223,6 +236,17 @@ impl Registry {
         }
         if !batch.frames.is_empty() {
             self.queue(connection, &outbox, batch);
+        }
+    }
+
+    fn send_beside(&self, connection: ConnectionId, body: Vec<u8>) {
+        let Some(outbox) = self.outboxes().get(&connection).cloned() else {
+            return;
+        };
+        // The core keeps few unanswered frames under way, so a full queue is that of a client that does not read.
+        if outbox.background.try_send(body).is_err() {
+            self.remove(connection);
+            outbox.close(CloseReason::TooSlow);
         }
     }
 
@@ -274,6 +298,8 @@ impl Outbox {
 #[derive(Debug)]
 pub(super) struct Orders {
     taken: mpsc::Receiver<WriteCommand>,
+    /// The bodies of frames that are written beside the stream, until they are taken.
+    background: Option<mpsc::Receiver<Vec<u8>>>,
     shared: Arc<Queue>,
     pub(super) link: Link,
 }
@@ -282,6 +308,14 @@ impl Orders {
     /// The next order; `None` when the connection was removed and the queue is empty.
     pub(super) async fn next(&mut self) -> Option<WriteCommand> {
         self.taken.recv().await
+    }
+
+    /// The frames that are written beside the stream.
+    ///
+    /// # Panics
+    /// If they were taken before.
+    pub(super) fn take_background(&mut self) -> mpsc::Receiver<Vec<u8>> {
+        self.background.take().expect("invariant: a connection has one writer")
     }
 
     /// Records that frames of `bytes` bytes were written.

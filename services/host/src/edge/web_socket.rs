@@ -221,8 +221,11 @@ async fn write(
     shared: &Shared,
 ) -> CloseReason {
     let mut ping = interval(PING_EVERY);
+    let mut background = orders.take_background();
     loop {
         let (messages, queued) = tokio::select! {
+            // What is written in the background waits for everything else.
+            biased;
             order = orders.next() => match order {
                 Some(WriteCommand::Write(batch)) => (messages_of(&batch), batch.bytes()),
                 Some(WriteCommand::Close(reason)) => return reason,
@@ -232,6 +235,10 @@ async fn write(
             Some(datagram) = datagrams.recv() => (vec![message(kind::DATAGRAM, &datagram)], 0),
             Some(()) = echoes.recv() => (vec![message(kind::ECHO, &[])], 0),
             _ = ping.tick() => (vec![Message::Ping(Bytes::new())], 0),
+            Some(body) = background.recv() => {
+                count(&shared.registry.counts.bytes_out, body.len() as u64);
+                (vec![message(kind::FRAME, &body)], 0)
+            }
         };
         let mut messages = stream::iter(messages.into_iter().map(Ok));
         if sink.send_all(&mut messages).await.is_err() {

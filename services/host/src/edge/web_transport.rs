@@ -19,7 +19,9 @@ use web_transport_proto::http::{HeaderValue, StatusCode, header::ORIGIN};
 
 use super::{
     Arrival, Serves,
-    connection::{FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, Received, Shared, note, read, tell, write},
+    connection::{
+        FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, Received, Shared, note, read, tell, write, write_background,
+    },
     origins::OriginCheck,
     registry::{Link, Orders},
 };
@@ -222,7 +224,7 @@ pub(super) async fn serve(session: Session, shared: Shared) {
 
 /// Reads and writes until one side closes. What the client sent before it closed is read first: the close is on another
 /// stream, and may arrive before.
-async fn converse(connection: &Connection, request: &mut RecvStream, orders: Orders, intake: Intake<'_>) -> End {
+async fn converse(connection: &Connection, request: &mut RecvStream, mut orders: Orders, intake: Intake<'_>) -> End {
     let closed_here = orders.closed();
     let mut closed_there = pin!(closed_by_client(request));
     let mut accepting = pin!(timeout(FIRST_FRAME_WITHIN, accept_stream(connection)));
@@ -241,8 +243,10 @@ async fn converse(connection: &Connection, request: &mut RecvStream, orders: Ord
     };
     let shared = intake.shared();
     let mut reading = pin!(read(connection, receive, intake, take_datagram));
+    let (header, background) = (background_header(), orders.take_background());
     if end.is_none() {
         tokio::select! {
+            never = write_background(connection, &header, background, shared) => match never {},
             reason = write(send, orders, shared) => return End::Here(reason.unwrap_or(CloseReason::Lost)),
             received = &mut reading => return match received {
                 Received::Refused(reason) => End::Here(reason),
@@ -258,6 +262,14 @@ async fn converse(connection: &Connection, request: &mut RecvStream, orders: Ord
     }
     let _ = timeout(LAST_READ_WITHIN, reading).await;
     End::There(end.unwrap_or(CloseReason::Lost))
+}
+
+/// What begins a stream of the session that the server opens.
+fn background_header() -> Vec<u8> {
+    let mut header = Vec::new();
+    proto::StreamUni::WEBTRANSPORT.encode(&mut header);
+    SESSION.encode(&mut header);
+    header
 }
 
 /// The session's stream, which the client opens.

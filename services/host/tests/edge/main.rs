@@ -1,6 +1,7 @@
 //! The edge and the client SDK, with each other and with clients that violate the protocol.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops right there")]
 
+mod background;
 mod hostile;
 mod identity;
 mod last_frames;

@@ -14,9 +14,9 @@ use annals_ids::{
 };
 use annals_node::ConnectionId;
 use annals_wire::client::{
-    Call, ClientMember, CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
-    Movements, Moves, Proof, Rejection, Secret, ShownWriter, Stamps, Ticket, ToClient, ToServer, ToServerDatagram,
-    ViewFrame, ViewItem, Welcome,
+    Call, ClientMember, CloseReason, DownloadProgress, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal,
+    LoginRequest, Move, Moved, Movements, Moves, Proof, Rejection, Secret, ShownWriter, Stamps, Ticket, ToClient,
+    ToServer, ToServerDatagram, ViewFrame, ViewItem, Welcome,
 };
 use tokio::sync::mpsc;
 
@@ -54,6 +54,8 @@ pub(crate) struct World {
     /// The stamps that arrived, in order.
     pub(crate) stamps: Vec<Stamps>,
     pub(crate) moved: Option<Moved>,
+    /// What the client said that it has of downloads, in order.
+    pub(crate) progress: Vec<DownloadProgress>,
     pub(crate) closed: Vec<CloseReason>,
     /// The base and the connection on which the session plays. Connections of several bases have the same numbers.
     playing: Option<(Epoch, ConnectionId, EdgeHandle)>,
@@ -313,6 +315,18 @@ impl World {
         }
     }
 
+    /// Sends a frame beside the stream.
+    pub(crate) fn send_beside(&self, frame: &ToClient) {
+        if let Some((_, connection, edge)) = &self.playing {
+            let mut body = Vec::new();
+            frame.write(&mut body);
+            edge.apply(EdgeCommand::BackgroundFrame {
+                connection: *connection,
+                body,
+            });
+        }
+    }
+
     fn take(&mut self, frame: ToServer) {
         match frame {
             ToServer::Call(Call {
@@ -337,6 +351,7 @@ impl World {
                 self.stamps.push(stamps.clone());
                 self.begin(&stamps);
             }
+            ToServer::DownloadProgress(progress) => self.progress.push(progress),
             ToServer::Bye => self.said_bye = true,
         }
     }

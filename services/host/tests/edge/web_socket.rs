@@ -157,6 +157,11 @@ async fn frames_and_datagrams_travel_both_ways() {
         bytes: vec![8, 9],
     });
     assert_eq!(received(&mut socket).await, message(1, &[8, 9]));
+    edge.apply(EdgeCommand::BackgroundFrame {
+        connection,
+        body: vec![5, 6],
+    });
+    assert_eq!(received(&mut socket).await, message(0, &[5, 6]), "there is one stream");
     socket.send(message(2, &[])).await.unwrap();
     assert_eq!(received(&mut socket).await, message(2, &[]));
 

@@ -157,6 +157,14 @@ async fn frames_and_datagrams_travel_both_ways() {
         bytes: vec![8, 9],
     });
     assert_eq!(player.datagram().await, [8, 9]);
+    edge.apply(EdgeCommand::BackgroundFrame {
+        connection,
+        body: vec![5, 6],
+    });
+    let mut beside = within("a stream", player.connection.accept_uni()).await.unwrap();
+    let mut received = [0; 3];
+    within("a frame", beside.read_exact(&mut received)).await.unwrap();
+    assert_eq!(received, [2, 5, 6], "on a stream of the session");
     edge.apply(EdgeCommand::Frame {
         connection,
         body: vec![7; 100_000],

@@ -8,10 +8,14 @@ use annals_event::{
     space_data::{FIRST_OWN_KEY, GEOMETRIES},
 };
 use annals_ids::{EntityId, Part, SpaceId};
+use annals_wire::client::MAX_DESCRIPTION_BYTES;
 use thiserror::Error;
 
 use super::{FOUND_LIMIT, MAX_VALUE_BYTES};
-use crate::outbound::{MAX_OUTBOUND_BYTES, MAX_SERVICE_NAME};
+use crate::{
+    download::{MAX_DOWNLOADS, MAX_FILE_NAME, MAX_LOGGED_CONTENT},
+    outbound::{MAX_OUTBOUND_BYTES, MAX_SERVICE_NAME},
+};
 
 /// Why an operation of behaviour was denied. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -299,6 +303,18 @@ pub enum Denied {
         /// Size of the body.
         bytes: usize,
     },
+    /// A download has no valid source or description.
+    #[error(
+        "the download with {bytes} bytes is invalid: content has at most {MAX_LOGGED_CONTENT} bytes, a file's name 1 to \
+         {MAX_FILE_NAME}, and a description at most {MAX_DESCRIPTION_BYTES}; put larger content into a file"
+    )]
+    Download {
+        /// Size of the content, or of the file's name.
+        bytes: usize,
+    },
+    /// The entity has the maximum of downloads.
+    #[error("the entity has {MAX_DOWNLOADS} downloads that have not ended; wait for one, or cancel it")]
+    TooManyDownloads,
     /// The definitions have no such service.
     #[error("there is no service {service:?} in services.xml")]
     NoService { service: String },

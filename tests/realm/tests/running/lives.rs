@@ -16,7 +16,7 @@ use annals_def::{Schema, Value};
 use annals_director::read_owners;
 use annals_event::CallError;
 use annals_host::{
-    base,
+    base::{self, DownloadSettings},
     front::Front,
     health::Health,
     nats::Bus,
@@ -235,7 +235,7 @@ impl World {
                 Arc::new(game),
                 Durability::Log,
                 &front,
-                Some(&front.directory.join(SERVICES)),
+                (Some(&front.directory.join(SERVICES)), DownloadSettings::default()),
             )
             .await;
             ended.unwrap_or_else(|error| panic!("{error}"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals_base::{BaseInput, CheckedOut, DuplicateLogin, OpenSession};
+use annals_base::{BaseInput, CheckedOut, DownloadContent, DuplicateLogin, OpenSession, PreparedDownload};
 use annals_client::{
     Attempt, ClientCore, Credentials, EndReason, Event, Input as ClientInput, Millis, Output as ClientOutput,
 };
@@ -12,11 +12,15 @@ use annals_event::OwnerState;
 use annals_ids::{
     CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, ProcessId, SessionId,
 };
-use annals_node::{ConnectionId, NotOpened, Output};
+use annals_node::{
+    ConnectionId, NotOpened, Output,
+    download::{Download, DownloadSource},
+};
 use annals_personal::PersonalKey;
 use annals_store::immediate;
 use annals_wire::client::{
     CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, ToServer, ToServerDatagram,
+    value_hash,
 };
 
 use super::{
@@ -71,6 +75,8 @@ pub struct Connection {
     owner: Option<OwnerId>,
     /// Arrival time of the last item sent to the client, so that nothing overtakes it.
     down: u64,
+    /// The same for frames beside the stream.
+    beside: u64,
     /// The same for items to the base.
     up: u64,
 }
@@ -329,6 +335,7 @@ impl World {
                     process,
                     owner: None,
                     down: self.now,
+                    beside: self.now,
                     up: self.now,
                 };
                 self.connections.insert(connection, opened);
@@ -529,6 +536,21 @@ impl World {
                     },
                 );
             }
+            Output::BackgroundFrame { connection, bytes } => {
+                let delay = self.between(300, 30_000);
+                let Some(found) = self.connections.get_mut(&connection) else {
+                    return;
+                };
+                found.beside = found.beside.max(self.now + delay);
+                let (at, client, attempt) = (found.beside - self.now, found.client, found.attempt);
+                self.after(
+                    at,
+                    Step::ToClient {
+                        client,
+                        input: ClientInput::Frame { attempt, body: bytes },
+                    },
+                );
+            }
             Output::Datagram { connection, bytes } => {
                 let Some(Connection { client, attempt, .. }) = self.connections.get(&connection).copied() else {
                     return;
@@ -550,10 +572,33 @@ impl World {
             | Output::Ordered { .. }
             | Output::SessionsEnded { .. }
             | Output::Outbound(_)
+            | Output::Download(_)
             | Output::Inquire { .. } => {
                 unreachable!("these are not for clients")
             }
         }
+    }
+
+    /// Gives the content of a download to the holder that asked for it.
+    pub(super) fn prepared(&mut self, hold: Hold, download: Download) {
+        let Download {
+            id,
+            description,
+            source,
+        } = download;
+        let content = match source {
+            DownloadSource::Content(bytes) => Ok(DownloadContent {
+                hash: value_hash(&bytes),
+                bytes: bytes.into(),
+            }),
+            DownloadSource::File(name) => Err(format!("this game has no file {name}")),
+        };
+        let prepared = PreparedDownload {
+            id,
+            description,
+            content,
+        };
+        self.give(hold, Given::Base(BaseInput::Download(prepared)));
     }
 
     /// The login service, in one step; the decisions of `annals-login` are tested in its own crate.

@@ -552,6 +552,10 @@ impl World {
                 inquiry,
             } => self.begin_inquiry(hold, (entity, number), inquiry),
             Output::Begun { request, begun } => self.life_begun(request, begun),
+            Output::Download(download) => {
+                let delay = self.between(100, 20_000);
+                self.after(delay, Step::Prepared { hold, download });
+            }
             other => self.emit_to_client(other),
         }
     }
