@@ -114,6 +114,7 @@ const CRATES: &[CrateRules] = &[
     shell("annals-verify", &[&["annals-ids", "annals-proof"], EVIDENCE]),
     shell("annals-data", &[&["annals-def"]]),
     shell("annals-client", &[SCHEMA]),
+    shell("annals-client-c", &[SCHEMA, &["annals-client"]]),
     shell("annals-host", &[SCHEMA, NODE, STORE, CORES]),
     // Bots play worlds with the sample's puppets, and compute the required duration.
     shell(

@@ -1,0 +1,410 @@
+//! Events as a structure of C.
+
+use std::{fmt::Display, ops::Range, ptr};
+
+use annals_client::{ClientCore, Event, Showing, What};
+use annals_def::{EntityType, Path, Replaced, Value};
+use annals_ids::{EntityId, MemberId, Part, TypeId};
+
+use crate::{
+    inputs::{ANNALS_PART_BASE, AnnalsDirection, AnnalsPart, AnnalsPosition, AnnalsText, part_number},
+    reason::AnnalsReason,
+    value::AnnalsValue,
+};
+
+/// What an event says, and which fields of it are used beside `kind`. Later versions may have more: ignore unknown ones.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnnalsEventKind {
+    /// There is no event.
+    None = 0,
+    /// A new session has started: `session`; `entity`, `type_id` and `type_name` of the entity that the client controls.
+    Connected = 1,
+    /// The session was resumed after ANNALS_EVENT_KIND_LOST: `number`, the epoch of the base.
+    Resumed = 2,
+    /// The connection was lost, and the client tries to resume by itself: `reason`, `text`.
+    Lost = 3,
+    /// The account is banned: `text`, the operator's reason; `number`, milliseconds since 1970 until which, or 0.
+    /// ANNALS_EVENT_KIND_ENDED follows.
+    Banned = 4,
+    /// The client has ended; there are no more events: `reason`, `text`.
+    Ended = 5,
+    /// The client controls another entity, or the same one, whose cell part has ended: `entity`, `type_id`, `type_name`.
+    Controls = 6,
+    /// An entity entered a view: `part`, `entity`, `type_id`, `type_name`; `number`, the history number of its state. If
+    /// that is 0, its properties have their defaults until ANNALS_EVENT_KIND_REFRESHED follows.
+    Entered = 7,
+    /// An entity left a view: `part`, `entity`.
+    Left = 8,
+    /// Properties of an entity were sent in full: `part`, `entity`, `type_id`, `type_name`; `number`, the history number of
+    /// the values; `changes`, one for each property that was sent or is another now. `old` is NULL where the value is as
+    /// before or none was known.
+    Refreshed = 9,
+    /// A property was changed: `part`, `entity`, `type_id`, `type_name`, `number`; `member`, its name; `changes`, one, in
+    /// which what was replaced is.
+    Changed = 10,
+    /// A client method was called: `part`, `entity`, `type_id`, `type_name`, `number`; `member`, its name; `args`, a list.
+    Called = 11,
+    /// The server set the position of an entity: `entity`, `position`, `direction`.
+    Placed = 12,
+    /// The client's own entity is in this space: `entity`, `space`.
+    SpaceEntered = 13,
+    /// A key in the data of the client's own space has another value or none any more, see annals_client_space_data:
+    /// `space`, `key`.
+    SpaceDataChanged = 14,
+    /// A call was delivered but not run: `part`, `entity`, `number`; `reason`, `text`.
+    CallRefused = 15,
+    /// Calls may not have been delivered, as the part was destroyed: `part`, `entity`; `numbers`.
+    CallsLost = 16,
+    /// The server warns that the client sends too much.
+    RateWarned = 17,
+}
+
+/// How much of a property was replaced.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnnalsChangeKind {
+    /// The whole value: `old`.
+    Whole = 0,
+    /// A part of it: `path`, `old`.
+    Nested = 1,
+    /// Elements of a list in it: `path`, that of the list; `from` and `to`, the range of the new elements; `old`, the list
+    /// of the old ones.
+    Slice = 2,
+}
+
+/// A change of a property. The view has the new value.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AnnalsChange {
+    pub kind: AnnalsChangeKind,
+    /// The property's name.
+    pub property: AnnalsText,
+    /// What was there before; NULL if that is not known.
+    pub old: *const AnnalsValue,
+    /// Indices of elements and fields, from the outside in.
+    pub path: *const u32,
+    pub path_length: usize,
+    pub from: u32,
+    pub to: u32,
+}
+
+/// An event. What it points to is valid until the next call of annals_client_poll or annals_client_free of this client.
+/// Fields that its kind does not name are zero.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AnnalsEvent {
+    pub kind: AnnalsEventKind,
+    pub part: AnnalsPart,
+    pub reason: AnnalsReason,
+    /// The number of a space.
+    pub space: u32,
+    /// The number of a type among those of the schema.
+    pub type_id: u16,
+    /// A key in a space's data.
+    pub key: u16,
+    pub entity: u64,
+    pub number: u64,
+    pub session: u64,
+    pub position: AnnalsPosition,
+    pub direction: AnnalsDirection,
+    pub type_name: AnnalsText,
+    /// The name of a property or client method.
+    pub member: AnnalsText,
+    pub text: AnnalsText,
+    /// Arguments, as a list.
+    pub args: *const AnnalsValue,
+    pub changes: *const AnnalsChange,
+    pub change_count: usize,
+    pub numbers: *const u64,
+    pub number_count: usize,
+}
+
+impl AnnalsEvent {
+    pub(crate) const NONE: Self = Self {
+        kind: AnnalsEventKind::None,
+        part: ANNALS_PART_BASE,
+        reason: AnnalsReason::None,
+        space: 0,
+        type_id: 0,
+        key: 0,
+        entity: 0,
+        number: 0,
+        session: 0,
+        position: AnnalsPosition { x: 0.0, y: 0.0, z: 0.0 },
+        direction: AnnalsDirection {
+            yaw: 0.0,
+            pitch: 0.0,
+            roll: 0.0,
+        },
+        type_name: AnnalsText::NONE,
+        member: AnnalsText::NONE,
+        text: AnnalsText::NONE,
+        args: ptr::null(),
+        changes: ptr::null(),
+        change_count: 0,
+        numbers: ptr::null(),
+        number_count: 0,
+    };
+
+    fn of(kind: AnnalsEventKind) -> Self {
+        Self { kind, ..Self::NONE }
+    }
+}
+
+/// What the last event points to. Names are in the schema, which the client keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    values: Vec<Value>,
+    paths: Vec<Vec<u32>>,
+    changes: Vec<AnnalsChange>,
+    numbers: Vec<u64>,
+    text: String,
+}
+
+// SAFETY: the pointers of `changes` are into the other fields, which move with it, and into the schema, which the client
+// keeps and nothing changes.
+unsafe impl Send for Shown {}
+
+/// A property with what was replaced in it.
+type Change = (MemberId, Option<Replaced>);
+
+impl Shown {
+    /// Forgets the last event.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The event as a structure that points into this, until the next event.
+    pub(crate) fn take(&mut self, core: &ClientCore, event: Event) -> AnnalsEvent {
+        self.clear();
+        use AnnalsEventKind as Kind;
+        match event {
+            Event::Connected {
+                session,
+                entity,
+                type_id,
+            } => AnnalsEvent {
+                session: session.0,
+                ..of_type(core, Kind::Connected, entity, type_id)
+            },
+            Event::Resumed { epoch } => AnnalsEvent {
+                number: epoch.0,
+                ..AnnalsEvent::of(Kind::Resumed)
+            },
+            Event::Lost(reason) => self.because(AnnalsEvent::of(Kind::Lost), reason),
+            Event::Banned(ban) => AnnalsEvent {
+                number: ban.until.map_or(0, |until| until.0),
+                reason: AnnalsReason::Banned,
+                text: self.say(&ban.reason),
+                ..AnnalsEvent::of(Kind::Banned)
+            },
+            Event::Ended(reason) => self.because(AnnalsEvent::of(Kind::Ended), reason),
+            Event::Controls { entity, type_id } => of_type(core, Kind::Controls, entity, type_id),
+            Event::Entered {
+                part,
+                entity,
+                type_id,
+                upto,
+            } => AnnalsEvent {
+                part: part_number(part),
+                number: upto.0,
+                ..of_type(core, Kind::Entered, entity, type_id)
+            },
+            Event::Left { part, entity } => of_part(Kind::Left, part, entity),
+            Event::Placed {
+                entity,
+                position,
+                direction,
+            } => AnnalsEvent {
+                position: position.into(),
+                direction: direction.into(),
+                ..of_part(Kind::Placed, Part::Cell, entity)
+            },
+            Event::SpaceEntered { entity, space } => AnnalsEvent {
+                space: space.0,
+                ..of_part(Kind::SpaceEntered, Part::Cell, entity)
+            },
+            Event::SpaceDataChanged { space, key, .. } => AnnalsEvent {
+                space: space.0,
+                key,
+                ..AnnalsEvent::of(Kind::SpaceDataChanged)
+            },
+            Event::CallRefused {
+                entity,
+                part,
+                number,
+                reason,
+            } => AnnalsEvent {
+                number: number.0,
+                ..self.because(of_part(Kind::CallRefused, part, entity), reason)
+            },
+            Event::CallsLost { entity, part, numbers } => {
+                self.numbers = numbers.into_iter().map(|number| number.0).collect();
+                AnnalsEvent {
+                    numbers: self.numbers.as_ptr(),
+                    number_count: self.numbers.len(),
+                    ..of_part(Kind::CallsLost, part, entity)
+                }
+            }
+            Event::RateWarned => AnnalsEvent::of(Kind::RateWarned),
+            Event::Refreshed { .. } | Event::Shown(_) => self.take_history(core, event),
+        }
+    }
+
+    /// The same, of what changes entities in view.
+    fn take_history(&mut self, core: &ClientCore, event: Event) -> AnnalsEvent {
+        use AnnalsEventKind as Kind;
+        match event {
+            Event::Refreshed {
+                part,
+                entity,
+                upto,
+                properties,
+                replaced,
+            } => {
+                let is_same = |member: &MemberId| replaced.iter().all(|(changed, _)| changed != member);
+                let same = properties.into_iter().map(|(member, _)| member).filter(is_same);
+                let same: Vec<Change> = same.map(|member| (member, None)).collect();
+                let changed = replaced
+                    .into_iter()
+                    .map(|(member, old)| (member, Some(Replaced::Whole { old })));
+                let changes = changed.chain(same).collect();
+                self.change(core, (Kind::Refreshed, part, entity, upto.0), changes)
+            }
+            Event::Shown(Showing {
+                part,
+                entity,
+                number,
+                what: What::Changed { property, replaced, .. },
+                ..
+            }) => {
+                let event = self.change(
+                    core,
+                    (Kind::Changed, part, entity, number.0),
+                    vec![(property, Some(replaced))],
+                );
+                let member = self.changes.first().map_or(AnnalsText::NONE, |change| change.property);
+                AnnalsEvent { member, ..event }
+            }
+            Event::Shown(Showing {
+                part,
+                entity,
+                number,
+                what: What::Called { method, args },
+                ..
+            }) => {
+                self.values.push(Value::Sequence(args));
+                let entity_type = type_of(core, part, entity);
+                let method = entity_type.and_then(|of| of.client_methods.get(usize::from(method.0)));
+                AnnalsEvent {
+                    number: number.0,
+                    member: method.map_or(AnnalsText::NONE, |method| AnnalsText::new(&method.name)),
+                    args: self.values.last().map_or(ptr::null(), AnnalsValue::lent),
+                    ..named(entity_type, of_part(Kind::Called, part, entity))
+                }
+            }
+            _ => AnnalsEvent::NONE,
+        }
+    }
+
+    fn change(
+        &mut self,
+        core: &ClientCore,
+        (kind, part, entity, number): (AnnalsEventKind, Part, EntityId, u64),
+        changes: Vec<Change>,
+    ) -> AnnalsEvent {
+        // Pointers are taken only once nothing is added any more.
+        self.values.reserve_exact(changes.len());
+        self.paths.reserve_exact(changes.len());
+        let entity_type = type_of(core, part, entity);
+        for (member, replaced) in changes {
+            let property = entity_type.and_then(|of| of.property(member));
+            let property = property.map_or(AnnalsText::NONE, |property| AnnalsText::new(&property.name));
+            let change = self.replaced(replaced);
+            self.changes.push(AnnalsChange { property, ..change });
+        }
+        AnnalsEvent {
+            number,
+            changes: self.changes.as_ptr(),
+            change_count: self.changes.len(),
+            ..named(entity_type, of_part(kind, part, entity))
+        }
+    }
+
+    /// A change without the property's name. There is room for its value and its path.
+    fn replaced(&mut self, replaced: Option<Replaced>) -> AnnalsChange {
+        let whole = (AnnalsChangeKind::Whole, Path::WHOLE, 0..0);
+        let (kind, path, range, old): (_, _, Range<u32>, _) = match replaced {
+            None => (whole.0, whole.1, whole.2, None),
+            Some(Replaced::Whole { old }) => (whole.0, whole.1, whole.2, Some(old)),
+            Some(Replaced::Nested { path, old }) => (AnnalsChangeKind::Nested, path, 0..0, Some(old)),
+            Some(Replaced::Slice { path, range, old }) => {
+                (AnnalsChangeKind::Slice, path, range, Some(Value::Sequence(old)))
+            }
+        };
+        let old = old.map_or(ptr::null(), |old| {
+            self.values.push(old);
+            self.values.last().map_or(ptr::null(), AnnalsValue::lent)
+        });
+        let path_length = path.0.len();
+        self.paths.push(path.0);
+        AnnalsChange {
+            kind,
+            property: AnnalsText::NONE,
+            old,
+            path: self.paths.last().map_or(ptr::null(), |path| path.as_ptr()),
+            path_length,
+            from: range.start,
+            to: range.end,
+        }
+    }
+
+    fn say(&mut self, text: &str) -> AnnalsText {
+        text.clone_into(&mut self.text);
+        AnnalsText::new(&self.text)
+    }
+
+    fn because(&mut self, event: AnnalsEvent, reason: impl Into<AnnalsReason> + Display) -> AnnalsEvent {
+        let text = self.say(&reason.to_string());
+        AnnalsEvent {
+            reason: reason.into(),
+            text,
+            ..event
+        }
+    }
+}
+
+fn of_part(kind: AnnalsEventKind, part: Part, entity: EntityId) -> AnnalsEvent {
+    AnnalsEvent {
+        part: part_number(part),
+        entity: entity.0,
+        ..AnnalsEvent::of(kind)
+    }
+}
+
+fn of_type(core: &ClientCore, kind: AnnalsEventKind, entity: EntityId, type_id: TypeId) -> AnnalsEvent {
+    let event = AnnalsEvent {
+        entity: entity.0,
+        type_id: type_id.0,
+        ..AnnalsEvent::of(kind)
+    };
+    named(core.schema().entity_type(type_id), event)
+}
+
+fn named(entity_type: Option<&EntityType>, event: AnnalsEvent) -> AnnalsEvent {
+    match entity_type {
+        Some(entity_type) => AnnalsEvent {
+            type_id: entity_type.id.0,
+            type_name: AnnalsText::new(&entity_type.name),
+            ..event
+        },
+        None => event,
+    }
+}
+
+/// The type of an entity in a view.
+fn type_of(core: &ClientCore, part: Part, entity: EntityId) -> Option<&EntityType> {
+    let seen = core.view(part).entities().get(&entity)?;
+    core.schema().entity_type(seen.type_id)
+}
