@@ -421,6 +421,9 @@ typedef struct annals_mailbox {
 extern "C" {
 #endif // __cplusplus
 
+// The release of the library, NUL-terminated. Header and library belong to the same one.
+const char *annals_client_version(void);
+
 // Starts a client: it logs in while it is polled. NULL after an error. Free it with annals_client_free. If the login
 // service is given by name, that is looked up first, which may take a while.
 struct annals_client *annals_client_start(const struct annals_config *config, struct annals_error **error);
@@ -520,6 +523,15 @@ struct annals_schema *annals_schema_from_folder(const char *folder, struct annal
 
 // Frees definitions. NULL is allowed.
 void annals_schema_free(struct annals_schema *schema);
+
+// The name of the entity type with this `type_id`, valid as long as the definitions; empty if there is none. Types are
+// numbered from 0 without gaps.
+struct annals_text annals_schema_type_name(const struct annals_schema *schema, uint16_t type_id);
+
+// The name of a type's property that clients are shown, from 0, valid as long as the definitions; empty if there is none.
+struct annals_text annals_schema_property_name(const struct annals_schema *schema,
+                                               uint16_t type_id,
+                                               size_t index);
 
 // The type of a property that clients are shown; NULL after an error.
 const struct annals_type *annals_schema_property_type(const struct annals_schema *schema,

@@ -61,6 +61,12 @@ pub(crate) unsafe fn using<'a>(client: *const AnnalsClient) -> Result<MutexGuard
     }
 }
 
+/// The release of the library, NUL-terminated. Header and library belong to the same one.
+#[unsafe(no_mangle)]
+pub extern "C" fn annals_client_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
 /// Starts a client: it logs in while it is polled. NULL after an error. Free it with annals_client_free. If the login
 /// service is given by name, that is looked up first, which may take a while.
 #[unsafe(no_mangle)]
@@ -114,7 +120,8 @@ pub unsafe extern "C" fn annals_client_free(client: *mut AnnalsClient) {
         runtime.block_on(async {
             let _ = tokio::time::timeout(CLOSE_WITHIN, endpoint.wait_idle()).await;
         });
-        runtime.shutdown_background();
+        // Waits for its thread: a program may unload the library next.
+        drop(runtime);
         Ok(())
     });
 }

@@ -3,6 +3,7 @@
 use std::{ffi::c_char, path::Path, ptr, sync::Arc};
 
 use annals_def::{DataType, EntityType, Schema, Style, check_dir, render};
+use annals_ids::TypeId;
 
 use crate::{
     failure::{AnnalsError, AnnalsErrorCode, Failure, answering, reporting},
@@ -67,6 +68,32 @@ fn handed(schema: Schema) -> *mut AnnalsSchema {
 pub unsafe extern "C" fn annals_schema_free(schema: *mut AnnalsSchema) {
     // SAFETY: the caller passes NULL or a schema of this library that was not freed.
     unsafe { give_up(schema) }
+}
+
+/// The name of the entity type with this `type_id`, valid as long as the definitions; empty if there is none. Types are
+/// numbered from 0 without gaps.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn annals_schema_type_name(schema: *const AnnalsSchema, type_id: u16) -> AnnalsText {
+    answering(AnnalsText::NONE, || {
+        // SAFETY: the caller passes NULL or a schema.
+        let found = unsafe { borrow(schema, "schema") }?.0.entity_type(TypeId(type_id));
+        Ok(found.map_or(AnnalsText::NONE, |found| AnnalsText::new(&found.name)))
+    })
+}
+
+/// The name of a type's property that clients are shown, from 0, valid as long as the definitions; empty if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn annals_schema_property_name(
+    schema: *const AnnalsSchema,
+    type_id: u16,
+    index: usize,
+) -> AnnalsText {
+    answering(AnnalsText::NONE, || {
+        // SAFETY: the caller passes NULL or a schema.
+        let found = unsafe { borrow(schema, "schema") }?.0.entity_type(TypeId(type_id));
+        let property = found.and_then(|found| found.property(*found.client_properties().get(index)?));
+        Ok(property.map_or(AnnalsText::NONE, |property| AnnalsText::new(&property.name)))
+    })
 }
 
 /// The type of a property that clients are shown; NULL after an error.
