@@ -10,6 +10,7 @@ mod bad_input;
 mod bans;
 mod beginning;
 mod browser;
+mod c_client;
 mod cases;
 mod checkpoints;
 mod clocks;

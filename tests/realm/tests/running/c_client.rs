@@ -1,0 +1,184 @@
+//! The C library in a live realm: a program in C, which another client sees move, and the example of the library.
+
+use std::{
+    env::consts::{DLL_PREFIX, DLL_SUFFIX},
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use annals::up::{Realm, RealmPlan};
+use annals_client::{Client, Config, Credentials, Event, Reads, Showing, Trust, What, client_endpoint};
+use annals_def::{Schema, Value};
+use annals_host::world::compile;
+use annals_ids::{EntityId, Part};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+};
+
+use crate::played::{are_built, permit, repository, run, until_event, within};
+
+/// Maximum time for a part of the scenario.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Metres at which an entity is where it should be: positions are sent to other clients in few bytes.
+const NEAR: f32 = 0.5;
+
+/// The shared library, which is a dependency of this test for that reason: cargo puts it beside the test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("it has a path");
+    let folder = test.parent().expect("it is in a folder");
+    let library = folder.join(format!("{DLL_PREFIX}annals_client_c{DLL_SUFFIX}"));
+    assert!(library.exists(), "cargo has built {}", library.display());
+    library
+}
+
+/// Compiles a program of the library's folder against header and library.
+async fn build(source: &str, program: &Path) {
+    let own = repository().join("services/client-c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]);
+    compiler.arg(own.join("include")).arg("-o").arg(program);
+    compiler.arg(own.join(source)).arg(library()).arg("-lm");
+    let (status, said) = run(&mut compiler).await;
+    assert!(status.success(), "{source}: {said}");
+}
+
+/// A realm, with programs in its folder.
+struct Stage {
+    realm: Realm,
+    schema: std::sync::Arc<Schema>,
+    folder: TempDir,
+}
+
+impl Stage {
+    async fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let world = repository().join("defs");
+        let schema = compile(&world).expect("the sample compiles");
+        let plan = RealmPlan::new("from-c", &world, &folder.path().join("realm"));
+        let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+        Self { realm, schema, folder }
+    }
+
+    /// A built program, with address and certificate of the realm and these arguments.
+    async fn program(&self, source: &str, arguments: [&OsStr; 3]) -> Command {
+        let program = self.folder.path().join("program");
+        build(source, &program).await;
+        let (login, certificate) = self.realm.login;
+        let mut command = Command::new(program);
+        command
+            .arg(login.to_string())
+            .arg(certificate.to_string())
+            .args(arguments);
+        command
+    }
+
+    /// Another player, in the world.
+    async fn watcher(&self) -> Client {
+        let (login, certificate) = self.realm.login;
+        let config = Config {
+            login,
+            trust: Trust::Pinned(certificate),
+            credentials: Credentials::password("watcher", "a password"),
+            schema: self.schema.clone(),
+            seed: 7,
+            reads: Reads::Predicted,
+        };
+        let mut client = Client::start(client_endpoint(login).expect("a socket"), config);
+        let is_placed = |event: &Event| matches!(event, Event::SpaceEntered { .. });
+        until_event(&mut client, "the watcher to enter the world", is_placed).await;
+        client
+    }
+}
+
+/// The entity of a line `avatar ENTITY X Z`, and where it goes.
+fn announced(line: &str) -> (EntityId, f32, f32) {
+    let words: Vec<&str> = line.split(' ').collect();
+    let ["avatar", entity, x, z] = words[..] else {
+        panic!("it says {line:?}");
+    };
+    let metres = |word: &str| word.parse().expect("a number");
+    (EntityId(entity.parse().expect("an id")), metres(x), metres(z))
+}
+
+/// Waits until a client sees an entity at a place.
+async fn see_at(client: &mut Client, (entity, x, z): (EntityId, f32, f32)) {
+    within(TIMEOUT, "the avatar to be seen where it has walked", async {
+        loop {
+            let place = client.core().entity(entity).and_then(|seen| seen.place);
+            if place.is_some_and(|(at, _)| (at.x - x).abs() < NEAR && (at.z - z).abs() < NEAR) {
+                break;
+            }
+            // Movements are no events.
+            let _ = tokio::time::timeout(Duration::from_millis(50), client.next()).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_in_c_plays_and_is_seen_to_move() {
+    if !are_built() {
+        return;
+    }
+    let _permit = permit().await;
+    let stage = Stage::start().await;
+    let world = repository().join("defs");
+    let arguments = [world.as_os_str(), "clara".as_ref(), "a password".as_ref()];
+    let mut command = stage.program("tests/c/plays.c", arguments).await;
+    let mut watcher = stage.watcher().await;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut program = command.spawn().expect("it runs");
+    let mut lines = BufReader::new(program.stdout.take().expect("it is piped")).lines();
+
+    let line = within(TIMEOUT, "the program to walk", lines.next_line()).await;
+    let line = line.expect("text").expect("it has not ended: see its message above");
+    let place @ (avatar, ..) = announced(&line);
+    see_at(&mut watcher, place).await;
+    watcher.call(avatar, Part::Cell, "wave", &[]).expect("it is in view");
+    let says = |event: &Event| match event {
+        Event::Shown(Showing {
+            entity,
+            what: What::Called { args, .. },
+            ..
+        }) => *entity == avatar && args[..] == [Value::Unicode("from C".to_owned())],
+        _ => false,
+    };
+    until_event(&mut watcher, "the program to speak", says).await;
+    let goes = |event: &Event| matches!(event, Event::Left { part: Part::Cell, entity } if *entity == avatar);
+    until_event(&mut watcher, "the program to leave", goes).await;
+    let line = within(TIMEOUT, "the end of the program", lines.next_line()).await;
+    assert_eq!(line.expect("text").as_deref(), Some("left"));
+    let status = within(TIMEOUT, "the end of the program", program.wait()).await;
+    assert!(status.expect("it has ended").success());
+    stage.realm.stop().await.expect("it stops");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_in_c_walks() {
+    if !are_built() {
+        return;
+    }
+    let _permit = permit().await;
+    let stage = Stage::start().await;
+    let stored = stage.folder.path().join("sample.schema");
+    fs::write(&stored, stage.schema.encode()).expect("it is written");
+    let arguments = [stored.as_os_str(), "cleo".as_ref(), "a password".as_ref()];
+    let (status, said) = run(&mut stage.program("examples/walk.c", arguments).await).await;
+    assert!(status.success(), "{said}");
+    for line in [
+        "plays Avatar ",
+        "sees Monster ",
+        "has 100 health",
+        " onSay: half way round",
+        "ended: ",
+    ] {
+        assert!(said.contains(line), "{line:?}: {said}");
+    }
+    stage.realm.stop().await.expect("it stops");
+}
