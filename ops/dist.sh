@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs a release: programs, man pages, completions, files for operators, lists of dependencies, checksums. Docs:
-# docs/releases.md.
+# Packs a release: programs, the C library of the client, man pages, completions, files for operators, lists of
+# dependencies, checksums. Docs: docs/releases.md.
 #
 #   ops/dist.sh                      builds from the commit that is checked out, packs, and verifies (`make dist`)
 #   ops/dist.sh pack FOLDER SECONDS  writes FOLDER/SHA256SUMS, FOLDER.tar.gz and FOLDER.tar.gz.sha256; every file has this time
@@ -16,6 +16,9 @@ readonly PROFILE=${PROFILE:-release}
 readonly CARGO=${CARGO:-cargo}
 readonly PROGRAMS="annals annals-base annals-cell annals-console annals-db annals-director annals-login annals-signer annals-verify"
 readonly PACKAGES="annals annals-host annals-console annals-verify annals-sample"
+# The C library of the client: its package, and its name in files.
+readonly LIBRARY_PACKAGE=annals-client-c
+readonly LIBRARY=annals_client_c
 # What operators get of ops/; the rest is for those who build.
 readonly OPERATORS="bots compose kubernetes nats systemd telemetry"
 
@@ -80,18 +83,20 @@ need_cyclonedx() {
     rm -rf target/tools/build
 }
 
-# sboms FOLDER: one list of dependencies for each program, of the commit that is checked out.
+# sboms FOLDER: one list of dependencies for each program and for the library, of the commit that is checked out.
 sboms() {
-    local source=target/dist/source found
+    local source=target/dist/source found built name
     rm -rf "$source"
     mkdir -p "$source" "$1"
     git archive HEAD | tar --extract --directory "$source"
     (cd "$source" && "$CARGO" cyclonedx --quiet --format json --spec-version 1.5 --describe binaries --target "$TARGET")
-    for program in $PROGRAMS; do
-        found=$(find "$source" -name "${program}_bin.cdx.json")
-        [ -n "$found" ] || die "cargo-cyclonedx wrote no list for $program"
+    # With the kinds of what is built, as cargo-cyclonedx names its files.
+    for built in $(printf '%s_bin ' $PROGRAMS) "${LIBRARY}_cdylib-rlib"; do
+        name=${built%_*}
+        found=$(find "$source" -name "$built.cdx.json")
+        [ -n "$found" ] || die "cargo-cyclonedx wrote no list for $name"
         # The folder of this machine says nothing to a reader.
-        sed "s|path+file://$PWD/$source|path+file:///annals|g" "$found" >"$1/$program.cdx.json"
+        sed "s|path+file://$PWD/$source|path+file:///annals|g" "$found" >"$1/$name.cdx.json"
     done
     rm -rf "$source"
 }
@@ -99,8 +104,10 @@ sboms() {
 # stage FOLDER: fills it.
 stage() {
     local folder=$1 built=${CARGO_TARGET_DIR:-target}/$PROFILE program part
-    mkdir -p "$folder/bin" "$folder/ops" "$folder/share/annals"
+    mkdir -p "$folder/bin" "$folder/include" "$folder/lib" "$folder/ops" "$folder/share/annals"
     for program in $PROGRAMS; do install --strip "$built/$program" "$folder/bin/"; done
+    install --strip "$built/lib$LIBRARY.so" "$folder/lib/"
+    git archive HEAD:services/client-c/include annals_client.h | tar --extract --directory "$folder/include"
     "$folder/bin/annals" manual --out "$folder/share"
     git archive HEAD CHANGELOG.md LICENSE README.md docs | tar --extract --directory "$folder"
     git archive HEAD defs/entities.xml defs/entity_defs defs/services.xml defs/service_defs defs/ledger.xml \
@@ -128,6 +135,7 @@ dist() {
     export SOURCE_DATE_EPOCH=$seconds
     say "building annals $VERSION, commit $COMMIT, for $TARGET (profile $PROFILE; minutes at first)"
     ANNALS_COMMIT=$COMMIT ANNALS_SCHEMA=$SCHEMA "$CARGO" build --locked --quiet --profile "$PROFILE" --bins "${packages[@]}"
+    "$CARGO" build --locked --quiet --profile "$PROFILE" --lib -p "$LIBRARY_PACKAGE"
     rm -rf "$folder" "$folder".tar.gz*
     stage "$folder"
     # Without -q: grep would stop reading, and the program fail.
@@ -137,7 +145,7 @@ dist() {
     pack "$folder" "$seconds"
     verify "$folder.tar.gz" "$VERSION (commit $COMMIT"
     cat "$folder/RELEASE"
-    (cd "$folder" && du -sh bin docs ops sbom share | sed 's/^/  /')
+    (cd "$folder" && du -sh bin docs include lib ops sbom share | sed 's/^/  /')
     say "made target/dist/$(basename "$folder").tar.gz, $(stat --format %s "$folder.tar.gz") bytes"
     say "made target/dist/$(basename "$folder").tar.gz.sha256: $(cut -c -64 "$folder.tar.gz.sha256")"
 }

@@ -167,7 +167,7 @@ pub(crate) struct Shown {
 unsafe impl Send for Shown {}
 
 /// A property with what was replaced in it.
-type Change = (MemberId, Option<Replaced>);
+type Replacement = (MemberId, Option<Replaced>);
 
 impl Shown {
     /// Forgets the last event.
@@ -230,6 +230,16 @@ impl Shown {
                 key,
                 ..AnnalsEvent::of(Kind::SpaceDataChanged)
             },
+            Event::RateWarned => AnnalsEvent::of(Kind::RateWarned),
+            Event::CallRefused { .. } | Event::CallsLost { .. } => self.take_calls(event),
+            Event::Refreshed { .. } | Event::Shown(_) => self.take_history(core, event),
+        }
+    }
+
+    /// The same, of what is about the client's own calls.
+    fn take_calls(&mut self, event: Event) -> AnnalsEvent {
+        use AnnalsEventKind as Kind;
+        match event {
             Event::CallRefused {
                 entity,
                 part,
@@ -247,8 +257,7 @@ impl Shown {
                     ..of_part(Kind::CallsLost, part, entity)
                 }
             }
-            Event::RateWarned => AnnalsEvent::of(Kind::RateWarned),
-            Event::Refreshed { .. } | Event::Shown(_) => self.take_history(core, event),
+            _ => AnnalsEvent::NONE,
         }
     }
 
@@ -265,7 +274,7 @@ impl Shown {
             } => {
                 let is_same = |member: &MemberId| replaced.iter().all(|(changed, _)| changed != member);
                 let same = properties.into_iter().map(|(member, _)| member).filter(is_same);
-                let same: Vec<Change> = same.map(|member| (member, None)).collect();
+                let same: Vec<Replacement> = same.map(|member| (member, None)).collect();
                 let changed = replaced
                     .into_iter()
                     .map(|(member, old)| (member, Some(Replaced::Whole { old })));
@@ -312,7 +321,7 @@ impl Shown {
         &mut self,
         core: &ClientCore,
         (kind, part, entity, number): (AnnalsEventKind, Part, EntityId, u64),
-        changes: Vec<Change>,
+        changes: Vec<Replacement>,
     ) -> AnnalsEvent {
         // Pointers are taken only once nothing is added any more.
         self.values.reserve_exact(changes.len());
@@ -407,4 +416,171 @@ fn named(entity_type: Option<&EntityType>, event: AnnalsEvent) -> AnnalsEvent {
 fn type_of(core: &ClientCore, part: Part, entity: EntityId) -> Option<&EntityType> {
     let seen = core.view(part).entities().get(&entity)?;
     core.schema().entity_type(seen.type_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{slice, sync::Arc};
+
+    use annals_client::{Credentials, EndReason};
+    use annals_def::{Change, DataType, Distribution, Property, Schema};
+    use annals_ids::{CallNumber, Direction, Hash, HistoryNumber, Position, SpaceId, WallTime};
+    use annals_wire::client::{Ban, CallRefusal, LoginRefusal};
+
+    use super::*;
+
+    const SEAT: EntityId = EntityId(7);
+
+    fn core() -> ClientCore {
+        let mut seat = EntityType::new("Seat");
+        seat.properties = vec![Property::new("marks", DataType::Int32, Distribution::AllClients)];
+        let schema = Schema::new(vec![seat], Vec::new(), Vec::new());
+        ClientCore::new(Arc::new(schema), Credentials::password("ann", "secret"), 1)
+    }
+
+    fn said(text: AnnalsText) -> &'static str {
+        // SAFETY: each test keeps what it reads from, and stops reading before it changes that.
+        let bytes = unsafe { slice::from_raw_parts(text.bytes.cast::<u8>(), text.length) };
+        str::from_utf8(bytes).unwrap()
+    }
+
+    fn value(value: *const AnnalsValue) -> &'static Value {
+        // SAFETY: as in `said`.
+        unsafe { crate::value::value_at(value, "value") }.unwrap()
+    }
+
+    fn changes(event: &AnnalsEvent) -> &'static [AnnalsChange] {
+        // SAFETY: as in `said`.
+        unsafe { slice::from_raw_parts(event.changes, event.change_count) }
+    }
+
+    #[test]
+    fn reasons_have_a_code_and_a_text() {
+        let (core, mut shown) = (core(), Shown::default());
+        let refused = EndReason::LoginRefused(LoginRefusal::WrongPassword);
+        let event = shown.take(&core, Event::Ended(refused));
+        assert_eq!(event.kind, AnnalsEventKind::Ended);
+        assert_eq!(event.reason, AnnalsReason::LoginWrongPassword);
+        assert_eq!(said(event.text), refused.to_string());
+        let until = Some(WallTime(5));
+        let reason = "case 12".to_owned();
+        let event = shown.take(&core, Event::Banned(Ban { until, reason }));
+        assert_eq!((event.reason, event.number), (AnnalsReason::Banned, 5));
+        assert_eq!(said(event.text), "case 12");
+        let (entity, part, number) = (SEAT, Part::Base, CallNumber(9));
+        let reason = CallRefusal::TooOften;
+        let refused = Event::CallRefused {
+            entity,
+            part,
+            number,
+            reason,
+        };
+        let event = shown.take(&core, refused);
+        assert_eq!((event.entity, event.part, event.number), (7, ANNALS_PART_BASE, 9));
+        assert_eq!(event.reason, AnnalsReason::CallTooOften);
+        assert_eq!(said(event.text), reason.to_string());
+    }
+
+    #[test]
+    fn numbers_and_places_are_passed_on() {
+        let (core, mut shown) = (core(), Shown::default());
+        let (entity, part) = (SEAT, Part::Cell);
+        let numbers = vec![CallNumber(3), CallNumber(4)];
+        let event = shown.take(&core, Event::CallsLost { entity, part, numbers });
+        // SAFETY: as in `said`.
+        let numbers = unsafe { slice::from_raw_parts(event.numbers, event.number_count) };
+        assert_eq!((event.kind, numbers), (AnnalsEventKind::CallsLost, &[3, 4][..]));
+        let (position, direction) = (Position { x: 1.0, y: 2.0, z: 3.0 }, Direction::default());
+        let placed = Event::Placed {
+            entity,
+            position,
+            direction,
+        };
+        let event = shown.take(&core, placed);
+        assert_eq!((event.kind, event.number_count), (AnnalsEventKind::Placed, 0));
+        assert_eq!((event.position.x, event.position.y, event.position.z), (1.0, 2.0, 3.0));
+        let event = shown.take(
+            &core,
+            Event::SpaceEntered {
+                entity,
+                space: SpaceId(5),
+            },
+        );
+        assert_eq!((event.kind, event.space), (AnnalsEventKind::SpaceEntered, 5));
+        let event = shown.take(&core, Event::RateWarned);
+        assert_eq!((event.kind, event.space), (AnnalsEventKind::RateWarned, 0));
+        let type_id = TypeId(0);
+        let event = shown.take(&core, Event::Controls { entity, type_id });
+        assert_eq!((event.kind, said(event.type_name)), (AnnalsEventKind::Controls, "Seat"));
+    }
+
+    fn changed(replaced: Replaced) -> Event {
+        Event::Shown(Showing {
+            part: Part::Cell,
+            entity: SEAT,
+            number: HistoryNumber(2),
+            hash: Hash::ZERO,
+            what: What::Changed {
+                property: MemberId(0),
+                change: Change::whole(Value::None),
+                replaced,
+            },
+        })
+    }
+
+    #[test]
+    fn a_change_says_what_it_replaced() {
+        let (core, mut shown) = (core(), Shown::default());
+        let old = Value::Int(5);
+        let event = shown.take(&core, changed(Replaced::Whole { old: old.clone() }));
+        assert_eq!((event.kind, event.number), (AnnalsEventKind::Changed, 2));
+        let change = changes(&event)[0];
+        assert_eq!((change.kind, change.path_length), (AnnalsChangeKind::Whole, 0));
+        assert_eq!(value(change.old), &old);
+        let path = Path(vec![3, 1]);
+        let event = shown.take(
+            &core,
+            changed(Replaced::Nested {
+                path: path.clone(),
+                old,
+            }),
+        );
+        let change = changes(&event)[0];
+        // SAFETY: as in `said`.
+        let steps = unsafe { slice::from_raw_parts(change.path, change.path_length) };
+        assert_eq!((change.kind, steps), (AnnalsChangeKind::Nested, &[3, 1][..]));
+        let (range, old) = (2..4, vec![Value::Int(1), Value::Int(2)]);
+        let event = shown.take(
+            &core,
+            changed(Replaced::Slice {
+                path,
+                range,
+                old: old.clone(),
+            }),
+        );
+        let change = changes(&event)[0];
+        assert_eq!((change.kind, change.from, change.to), (AnnalsChangeKind::Slice, 2, 4));
+        assert_eq!(value(change.old), &Value::Sequence(old));
+    }
+
+    #[test]
+    fn a_refreshed_entity_names_what_was_sent_and_what_was_replaced() {
+        let (core, mut shown) = (core(), Shown::default());
+        let sent = |number| (MemberId(number), Hash::ZERO);
+        let event = Event::Refreshed {
+            part: Part::Cell,
+            entity: SEAT,
+            upto: HistoryNumber(4),
+            properties: (0..3).map(sent).collect(),
+            // The last was reset and not sent.
+            replaced: vec![(MemberId(1), Value::Int(1)), (MemberId(5), Value::Int(5))],
+        };
+        let event = shown.take(&core, event);
+        let old: Vec<Option<&Value>> = changes(&event)
+            .iter()
+            .map(|change| (!change.old.is_null()).then(|| value(change.old)))
+            .collect();
+        assert_eq!(old, [Some(&Value::Int(1)), Some(&Value::Int(5)), None, None]);
+        assert_eq!((event.kind, event.number), (AnnalsEventKind::Refreshed, 4));
+    }
 }

@@ -159,3 +159,38 @@ pub unsafe extern "C" fn annals_error_free(error: *mut AnnalsError) {
     // SAFETY: the caller passes NULL or an error of this library that was not freed.
     unsafe { give_up(error) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    #[test]
+    fn no_panic_crosses_the_boundary() {
+        let mut error = ptr::null_mut();
+        // SAFETY: `error` is a place for a pointer.
+        let result = unsafe { reporting(&mut error, 5, || panic!("a test of what happens then")) };
+        assert_eq!((result, error.is_null()), (5, false));
+        // SAFETY: an error of this library, which is freed once.
+        unsafe {
+            assert_eq!(annals_error_get_code(error), AnnalsErrorCode::Panicked);
+            assert!(
+                CStr::from_ptr(annals_error_get_text(error))
+                    .to_str()
+                    .unwrap()
+                    .contains("bug")
+            );
+            annals_error_free(error);
+        }
+        // SAFETY: NULL is allowed.
+        let result = unsafe { reporting(ptr::null_mut(), 5, || Ok(6)) };
+        assert_eq!(result, 6);
+    }
+
+    #[test]
+    fn a_nul_in_a_text_does_not_end_it() {
+        let error = AnnalsError::from(Failure::argument("a\0b"));
+        assert_eq!(error.text.to_str().unwrap(), "a\u{fffd}b");
+    }
+}

@@ -169,3 +169,28 @@ impl From<CallRefusal> for AnnalsReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers are part of the interface: a program in C may have been compiled against an earlier header.
+    #[test]
+    fn each_reason_has_a_number_of_its_group() {
+        let number = |reason: AnnalsReason| reason as usize;
+        for (index, reason) in LoginRefusal::ALL.into_iter().enumerate() {
+            assert_eq!(number(EndReason::LoginRefused(reason).into()), 100 + index);
+        }
+        for (index, reason) in Rejection::ALL.into_iter().enumerate() {
+            assert_eq!(number(EndReason::Rejected(reason).into()), 200 + index);
+        }
+        for (index, reason) in CloseReason::ALL.into_iter().enumerate() {
+            assert_eq!(number(EndReason::Closed(reason).into()), 300 + index);
+        }
+        for (index, reason) in CallRefusal::ALL.into_iter().enumerate() {
+            assert_eq!(number(reason.into()), 400 + index);
+        }
+        assert_eq!(number(EndReason::Left.into()), 1);
+        assert_eq!(number(EndReason::Banned.into()), 2);
+    }
+}

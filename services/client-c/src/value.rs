@@ -388,3 +388,41 @@ pub unsafe extern "C" fn annals_value_free(value: *mut AnnalsValue) {
     // SAFETY: the caller passes NULL or a value that it has made and not freed.
     unsafe { give_up(value.cast::<Value>()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use annals_ids::{EntityId, Mailbox, OwnerId, Part, TypeId};
+
+    use super::*;
+    use crate::inputs::ANNALS_PART_BASE;
+
+    /// Programs in C read mailboxes and make none.
+    #[test]
+    fn a_mailbox_is_read() {
+        let mailbox = Value::Mailbox(Some(Mailbox {
+            entity: EntityId(7),
+            home: OwnerId(1),
+            type_id: TypeId(3),
+            part: Part::Base,
+        }));
+        let mut found = MaybeUninit::uninit();
+        // SAFETY: both pointers are valid, and a result is written if the function says so.
+        let found = unsafe {
+            assert_eq!(
+                annals_value_get_kind(AnnalsValue::lent(&mailbox)),
+                AnnalsValueKind::Mailbox
+            );
+            assert!(annals_value_get_mailbox(
+                AnnalsValue::lent(&mailbox),
+                found.as_mut_ptr()
+            ));
+            found.assume_init()
+        };
+        assert_eq!((found.entity, found.type_id, found.part), (7, 3, ANNALS_PART_BASE));
+        // SAFETY: the pointer is valid.
+        let kind = unsafe { annals_value_get_kind(AnnalsValue::lent(&Value::Mailbox(None))) };
+        assert_eq!(kind, AnnalsValueKind::None);
+    }
+}

@@ -41,3 +41,61 @@ fn as_float(value: &Value) -> Option<f64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use annals_def::{Field, FixedDict, Sequence, check};
+
+    use super::*;
+
+    #[test]
+    fn values_become_those_of_the_declared_type() {
+        let numbers = DataType::Array(Arc::new(Sequence::of(DataType::UInt8)));
+        let dict = FixedDict::of(vec![
+            Field::of("a", numbers.clone()),
+            Field::of("b", DataType::String),
+            Field::of("c", DataType::Float32),
+        ]);
+        let ints = Value::Sequence(vec![Value::Int(1), Value::UInt(2)]);
+        let uints = Value::Sequence(vec![Value::UInt(1), Value::UInt(2)]);
+        let text = Value::Unicode("x".to_owned());
+        let bytes = Value::Bytes(b"x".to_vec());
+        let guid = Value::Bytes(vec![7; 16]);
+        for (given, data_type, expected) in [
+            (Value::UInt(5), DataType::Int8, Value::Int(5)),
+            (Value::Int(5), DataType::UInt64, Value::UInt(5)),
+            (Value::Int(2), DataType::Float64, Value::Float64(2.0)),
+            (Value::Float64(0.5), DataType::Float32, Value::Float32(0.5)),
+            (text.clone(), DataType::Blob, bytes.clone()),
+            (bytes.clone(), DataType::Unicode, text.clone()),
+            (guid, DataType::UdoRef, Value::UdoRef([7; 16])),
+            (Value::None, DataType::Mailbox, Value::Mailbox(None)),
+            (ints.clone(), numbers.clone(), uints.clone()),
+            (
+                Value::Sequence(vec![ints, text, Value::Int(1)]),
+                DataType::FixedDict(Arc::new(dict)),
+                Value::Dict(vec![uints, bytes, Value::Float32(1.0)]),
+            ),
+        ] {
+            let found = wanted(&given, &data_type);
+            assert_eq!(found, expected, "{given:?} as {data_type}");
+            assert_eq!(check(&data_type, &found), Ok(()), "{data_type}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_stays_as_it_is() {
+        for (given, data_type) in [
+            (Value::Int(-1), DataType::UInt8),
+            (Value::UInt(u64::MAX), DataType::Int64),
+            (Value::Float64(0.5), DataType::Int8),
+            (Value::Bytes(vec![0xff]), DataType::Unicode),
+            (Value::Bytes(vec![7; 15]), DataType::UdoRef),
+            (Value::Unicode("1".to_owned()), DataType::Float32),
+        ] {
+            assert_eq!(wanted(&given, &data_type), given, "{data_type}");
+        }
+    }
+}
