@@ -304,8 +304,8 @@ typedef struct annals_config {
   // Name and password of an account; or `token`.
   const char *name;
   const char *password;
-  // Whether an account of that name and password is to be created.
-  bool is_registration;
+  // Whether an account of that name and password is to be created: 0 or 1.
+  uint8_t is_registration;
   // A token of an identity provider, which names the account.
   const char *token;
   // Any number, different for each client: spreads the retries of many.

@@ -38,8 +38,10 @@ pub struct AnnalsConfig {
     /// Name and password of an account; or `token`.
     pub name: *const c_char,
     pub password: *const c_char,
-    /// Whether an account of that name and password is to be created.
-    pub is_registration: bool,
+    /// Whether an account of that name and password is to be created: 0 or 1.
+    //
+    // Not a `bool`, which other bytes than these two would make undefined.
+    pub is_registration: u8,
     /// A token of an identity provider, which names the account.
     pub token: *const c_char,
     /// Any number, different for each client: spreads the retries of many.
@@ -103,12 +105,12 @@ unsafe fn credentials(raw: &AnnalsConfig) -> Result<Credentials, Failure> {
         )
     };
     match (name, password, token) {
-        (None, None, Some(token)) if !raw.is_registration => Ok(Credentials::Token(Token(token.to_owned()))),
+        (None, None, Some(token)) if raw.is_registration == 0 => Ok(Credentials::Token(Token(token.to_owned()))),
         (Some(name), Some(password), None) => {
             let (name, password) = (name.to_owned(), Password(password.to_owned()));
             Ok(match raw.is_registration {
-                true => Credentials::Registration { name, password },
-                false => Credentials::Password { name, password },
+                0 => Credentials::Password { name, password },
+                _ => Credentials::Registration { name, password },
             })
         }
         _ => Err(wrong("set config.name and config.password, or config.token alone")),

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::{CStr, c_char},
+    mem::MaybeUninit,
     ptr, slice,
 };
 
@@ -158,9 +159,13 @@ pub(crate) unsafe fn elements<'a, T>(pointer: *const T, count: usize, name: &str
 /// Room for elements; NULL is allowed if it is for none.
 ///
 /// # Safety
-/// The pointer is NULL or misaligned, or points to this many initialised `T` that nothing else uses as long as the
-/// result is used.
-pub(crate) unsafe fn room<'a, T>(pointer: *mut T, count: usize, name: &str) -> Result<&'a mut [T], Failure> {
+/// The pointer is NULL or misaligned, or points to room for this many `T` that nothing else uses as long as the result is
+/// used.
+pub(crate) unsafe fn room<'a, T>(
+    pointer: *mut T,
+    count: usize,
+    name: &str,
+) -> Result<&'a mut [MaybeUninit<T>], Failure> {
     if count == 0 {
         return Ok(&mut []);
     }
@@ -169,7 +174,7 @@ pub(crate) unsafe fn room<'a, T>(pointer: *mut T, count: usize, name: &str) -> R
         return Err(Failure::argument(format!("{name}: there cannot be {count} of them")));
     }
     // SAFETY: neither NULL nor misaligned, of a possible size, and so as promised by the caller.
-    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+    Ok(unsafe { slice::from_raw_parts_mut(pointer.cast(), count) })
 }
 
 /// NUL-terminated UTF-8.

@@ -104,7 +104,7 @@ pub unsafe extern "C" fn annals_client_entities(
         let (playing, room) = unsafe { (using(client)?, room(ids, capacity, "ids")?) };
         let entities = playing.client.core().view(part).entities();
         for (place, entity) in room.iter_mut().zip(entities.keys()) {
-            *place = entity.0;
+            place.write(entity.0);
         }
         Ok(entities.len())
     })

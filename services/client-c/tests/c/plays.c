@@ -4,6 +4,7 @@
 //   plays HOST:PORT FINGERPRINT FOLDER NAME PASSWORD
 //
 // Prints "avatar ENTITY X Z" once it walks to X Z, and "left" at the end.
+#define _POSIX_C_SOURCE 200809L
 #include <annals_client.h>
 
 #include <stdio.h>
@@ -22,7 +23,7 @@
 // Seconds within which anything that is waited for must happen, on a busy machine.
 enum { WITHIN = 90 };
 
-enum { POLL_MS = 50, STEPS = 10 };
+enum { FRAME_MS = 16, FRAMES_PER_STEP = 6, STEPS = 10 };
 
 static annals_client *client;
 
@@ -49,11 +50,15 @@ static void expect(annals_error *error, annals_error_code code, int line) {
   annals_error_free(error);
 }
 
-// Takes an event. Returns false if there is none in a while.
+// Takes an event. Returns false if there is none, after the rest of a frame: as a game does, which never waits in a poll.
 static bool next(void) {
   annals_error *error = NULL;
-  bool has_event = annals_client_poll(client, POLL_MS, &event, &error);
+  bool has_event = annals_client_poll(client, 0, &event, &error);
   no_error(error, __LINE__);
+  if (!has_event) {
+    const struct timespec frame = {0, FRAME_MS * 1000000L};
+    nanosleep(&frame, NULL);
+  }
   if (has_event) {
     CHECK(event.kind > ANNALS_EVENT_KIND_NONE && event.kind < 32);
     seen[event.kind] = true;
@@ -194,13 +199,14 @@ static void walk(const annals_entity *avatar) {
   printf("avatar %llu %f %f\n", (unsigned long long)avatar->id, position.x + STEPS, position.z);
   fflush(stdout);
   time_t end = time(NULL) + WITHIN;
-  for (int step = 0; !(event.kind == ANNALS_EVENT_KIND_CALLED && is(event.member, "onWave"));) {
+  int frames = 0, steps = 0;
+  while (!(event.kind == ANNALS_EVENT_KIND_CALLED && is(event.member, "onWave"))) {
     CHECK(time(NULL) < end);
-    if (next()) {
+    if (next() || ++frames % FRAMES_PER_STEP != 0) {
       continue;
     }
-    if (step < STEPS) {
-      step++;
+    if (steps < STEPS) {
+      steps++;
       position.x += 1;
     }
     CHECK(annals_client_move(client, position, direction, &error) && error == NULL);
