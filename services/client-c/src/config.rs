@@ -152,3 +152,55 @@ fn roots(pem: &str) -> Result<RootCertStore, Failure> {
         false => Ok(roots),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use annals_def::Schema;
+
+    use super::*;
+
+    fn read(change: impl FnOnce(&mut AnnalsConfig)) -> Config {
+        let schema = AnnalsSchema(Arc::new(Schema::new(Vec::new(), Vec::new(), Vec::new())));
+        let mut config = AnnalsConfig {
+            schema: &schema,
+            login: c"[::1]:7700".as_ptr(),
+            certificate: c"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff".as_ptr(),
+            authorities: ptr::null(),
+            server_name: ptr::null(),
+            name: c"ann".as_ptr(),
+            password: c"secret".as_ptr(),
+            is_registration: 0,
+            token: ptr::null(),
+            seed: 5,
+        };
+        change(&mut config);
+        // SAFETY: the schema lives as long as the call, and texts for ever.
+        unsafe { read_config(&config) }.unwrap()
+    }
+
+    #[test]
+    fn each_kind_of_credentials_is_passed_on() {
+        let config = read(|_| {});
+        assert_eq!(config.credentials, Credentials::password("ann", "secret"));
+        assert_eq!((config.login.to_string().as_str(), config.seed), ("[::1]:7700", 5));
+        let registration = Credentials::Registration {
+            name: "ann".to_owned(),
+            password: Password("secret".to_owned()),
+        };
+        assert_eq!(read(|config| config.is_registration = 1).credentials, registration);
+        let token = read(|config| {
+            (config.name, config.password) = (ptr::null(), ptr::null());
+            config.token = c"a.b.c".as_ptr();
+        });
+        assert_eq!(token.credentials, Credentials::Token(Token("a.b.c".to_owned())));
+    }
+
+    #[test]
+    fn the_host_of_an_address_is_the_name_in_certificates() {
+        for (login, name) in [("play.example.org:7700", "play.example.org"), ("[::1]:7700", "::1")] {
+            assert_eq!(host(login), name);
+        }
+    }
+}

@@ -1,8 +1,9 @@
 // Plays in a live realm of the sample world, and checks what it is shown. The test that runs it logs in beside it, sees it
 // walk, and waves.
 //
-//   plays HOST:PORT FINGERPRINT FOLDER NAME PASSWORD
+//   plays HOST:PORT AUTHORITIES FOLDER NAME PASSWORD
 //
+// AUTHORITIES is a file of certificates in PEM, which are for localhost, and FOLDER that of the definitions.
 // Prints "avatar ENTITY X Z" once it walks to X Z, and "left" at the end.
 #define _POSIX_C_SOURCE 200809L
 #include <annals_client.h>
@@ -323,7 +324,12 @@ int main(int count, char **arguments) {
   annals_config config = {0};
   config.schema = schema;
   config.login = arguments[1];
-  config.certificate = arguments[2];
+  static char authorities[1 << 16];
+  FILE *file = fopen(arguments[2], "rb");
+  CHECK(file != NULL && fread(authorities, 1, sizeof authorities - 1, file) > 0);
+  fclose(file);
+  config.authorities = authorities;
+  config.server_name = "localhost";
   config.name = arguments[4];
   config.password = arguments[5];
   config.seed = 11;

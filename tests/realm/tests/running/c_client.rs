@@ -6,6 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
     time::Duration,
 };
 
@@ -51,7 +52,7 @@ async fn build(source: &str, program: &Path) {
 /// A realm, with programs in its folder.
 struct Stage {
     realm: Realm,
-    schema: std::sync::Arc<Schema>,
+    schema: Arc<Schema>,
     folder: TempDir,
 }
 
@@ -65,16 +66,12 @@ impl Stage {
         Self { realm, schema, folder }
     }
 
-    /// A built program, with address and certificate of the realm and these arguments.
-    async fn program(&self, source: &str, arguments: [&OsStr; 3]) -> Command {
+    /// A built program, with the address of the realm and these arguments.
+    async fn program(&self, source: &str, arguments: [&OsStr; 4]) -> Command {
         let program = self.folder.path().join("program");
         build(source, &program).await;
-        let (login, certificate) = self.realm.login;
         let mut command = Command::new(program);
-        command
-            .arg(login.to_string())
-            .arg(certificate.to_string())
-            .args(arguments);
+        command.arg(self.realm.login.0.to_string()).args(arguments);
         command
     }
 
@@ -85,7 +82,7 @@ impl Stage {
             login,
             trust: Trust::Pinned(certificate),
             credentials: Credentials::password("watcher", "a password"),
-            schema: self.schema.clone(),
+            schema: Arc::clone(&self.schema),
             seed: 7,
             reads: Reads::Predicted,
         };
@@ -129,7 +126,10 @@ async fn a_program_in_c_plays_and_is_seen_to_move() {
     let _permit = permit().await;
     let stage = Stage::start().await;
     let world = repository().join("defs");
-    let arguments = [world.as_os_str(), "clara".as_ref(), "a password".as_ref()];
+    // The realm's own certificate as an authority.
+    let authority = stage.folder.path().join("realm/development-certificate.pem");
+    let credentials: [&OsStr; 2] = ["clara".as_ref(), "a password".as_ref()];
+    let arguments = [authority.as_os_str(), world.as_os_str(), credentials[0], credentials[1]];
     let mut command = stage.program("tests/c/plays.c", arguments).await;
     let mut watcher = stage.watcher().await;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -168,7 +168,9 @@ async fn the_example_in_c_walks() {
     let stage = Stage::start().await;
     let stored = stage.folder.path().join("sample.schema");
     fs::write(&stored, stage.schema.encode()).expect("it is written");
-    let arguments = [stored.as_os_str(), "cleo".as_ref(), "a password".as_ref()];
+    let certificate = stage.realm.login.1.to_string();
+    let credentials: [&OsStr; 2] = ["cleo".as_ref(), "a password".as_ref()];
+    let arguments = [certificate.as_ref(), stored.as_os_str(), credentials[0], credentials[1]];
     let (status, said) = run(&mut stage.program("examples/walk.c", arguments).await).await;
     assert!(status.success(), "{said}");
     for line in [
