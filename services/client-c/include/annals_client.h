@@ -68,6 +68,13 @@ enum annals_event_kind
   ANNALS_EVENT_KIND_CALLS_LOST = 16,
   // The server warns that the client sends too much.
   ANNALS_EVENT_KIND_RATE_WARNED = 17,
+  // More of a download is here, or it begins: `entity`, `number`, which name it; `text`, its description; `received`,
+  // `size`, bytes.
+  ANNALS_EVENT_KIND_DOWNLOAD_PROGRESSED = 18,
+  // A download is here as a whole: `entity`, `number`; `text`, its description; `content`.
+  ANNALS_EVENT_KIND_DOWNLOADED = 19,
+  // A download has ended without being whole: `entity`, `number`.
+  ANNALS_EVENT_KIND_DOWNLOAD_ENDED = 20,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -349,6 +356,12 @@ typedef struct annals_change {
   uint32_t to;
 } annals_change;
 
+// Bytes. Absent ones are NULL, with the length 0.
+typedef struct annals_bytes {
+  const uint8_t *bytes;
+  size_t length;
+} annals_bytes;
+
 // An event. What it points to is valid until the next call of annals_client_poll or annals_client_free of this client.
 // Fields that its kind does not name are zero.
 typedef struct annals_event {
@@ -376,6 +389,9 @@ typedef struct annals_event {
   size_t change_count;
   const uint64_t *numbers;
   size_t number_count;
+  uint64_t received;
+  uint64_t size;
+  struct annals_bytes content;
 } annals_event;
 
 // An entity as a view shows it.
@@ -396,12 +412,6 @@ typedef struct annals_entity {
   // The level of detail on which it is shown, 0 for the finest.
   uint32_t level;
 } annals_entity;
-
-// Bytes. Absent ones are NULL, with the length 0.
-typedef struct annals_bytes {
-  const uint8_t *bytes;
-  size_t length;
-} annals_bytes;
 
 // The address of an entity's part.
 typedef struct annals_mailbox {

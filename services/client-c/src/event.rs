@@ -2,12 +2,12 @@
 
 use std::{fmt::Display, ops::Range, ptr};
 
-use annals_client::{ClientCore, Event, Showing, What};
+use annals_client::{ClientCore, DownloadId, Event, Showing, What};
 use annals_def::{EntityType, Path, Replaced, Value};
 use annals_ids::{EntityId, MemberId, Part, TypeId};
 
 use crate::{
-    inputs::{ANNALS_PART_BASE, AnnalsDirection, AnnalsPart, AnnalsPosition, AnnalsText, part_number},
+    inputs::{ANNALS_PART_BASE, AnnalsBytes, AnnalsDirection, AnnalsPart, AnnalsPosition, AnnalsText, part_number},
     reason::AnnalsReason,
     value::AnnalsValue,
 };
@@ -58,6 +58,13 @@ pub enum AnnalsEventKind {
     CallsLost = 16,
     /// The server warns that the client sends too much.
     RateWarned = 17,
+    /// More of a download is here, or it begins: `entity`, `number`, which name it; `text`, its description; `received`,
+    /// `size`, bytes.
+    DownloadProgressed = 18,
+    /// A download is here as a whole: `entity`, `number`; `text`, its description; `content`.
+    Downloaded = 19,
+    /// A download has ended without being whole: `entity`, `number`.
+    DownloadEnded = 20,
 }
 
 /// How much of a property was replaced.
@@ -118,6 +125,9 @@ pub struct AnnalsEvent {
     pub change_count: usize,
     pub numbers: *const u64,
     pub number_count: usize,
+    pub received: u64,
+    pub size: u64,
+    pub content: AnnalsBytes,
 }
 
 impl AnnalsEvent {
@@ -145,6 +155,9 @@ impl AnnalsEvent {
         change_count: 0,
         numbers: ptr::null(),
         number_count: 0,
+        received: 0,
+        size: 0,
+        content: AnnalsBytes::NONE,
     };
 
     fn of(kind: AnnalsEventKind) -> Self {
@@ -160,6 +173,7 @@ pub(crate) struct Shown {
     changes: Vec<AnnalsChange>,
     numbers: Vec<u64>,
     text: String,
+    content: Vec<u8>,
 }
 
 // SAFETY: the pointers of `changes` are into the other fields, which move with it, and into the schema, which the client
@@ -233,6 +247,45 @@ impl Shown {
             Event::RateWarned => AnnalsEvent::of(Kind::RateWarned),
             Event::CallRefused { .. } | Event::CallsLost { .. } => self.take_calls(event),
             Event::Refreshed { .. } | Event::Shown(_) => self.take_history(core, event),
+            Event::DownloadProgressed { .. } | Event::Downloaded { .. } | Event::DownloadEnded(_) => {
+                self.take_download(event)
+            }
+        }
+    }
+
+    /// The same, of downloads.
+    fn take_download(&mut self, event: Event) -> AnnalsEvent {
+        use AnnalsEventKind as Kind;
+        let of = |kind, id: DownloadId| AnnalsEvent {
+            number: id.number.0,
+            ..of_part(kind, Part::Base, id.entity)
+        };
+        match event {
+            Event::DownloadProgressed {
+                id,
+                description,
+                received,
+                size,
+            } => AnnalsEvent {
+                text: self.say(&description),
+                received,
+                size,
+                ..of(Kind::DownloadProgressed, id)
+            },
+            Event::Downloaded {
+                id,
+                description,
+                content,
+            } => {
+                self.content = content;
+                AnnalsEvent {
+                    text: self.say(&description),
+                    content: AnnalsBytes::new(&self.content),
+                    ..of(Kind::Downloaded, id)
+                }
+            }
+            Event::DownloadEnded(id) => of(Kind::DownloadEnded, id),
+            _ => AnnalsEvent::NONE,
         }
     }
 
@@ -526,6 +579,41 @@ mod tests {
                 replaced,
             },
         })
+    }
+
+    #[test]
+    fn downloads_have_their_progress_and_their_content() {
+        let (core, mut shown) = (core(), Shown::default());
+        let id = DownloadId {
+            entity: SEAT,
+            number: CallNumber(3),
+        };
+        let description = "map".to_owned();
+        let progressed = Event::DownloadProgressed {
+            id,
+            description: description.clone(),
+            received: 5,
+            size: 9,
+        };
+        let event = shown.take(&core, progressed);
+        assert_eq!(
+            (event.kind, event.entity, event.number),
+            (AnnalsEventKind::DownloadProgressed, 7, 3)
+        );
+        assert_eq!((said(event.text), event.received, event.size), ("map", 5, 9));
+        let content = vec![1, 2, 3];
+        let downloaded = Event::Downloaded {
+            id,
+            description,
+            content,
+        };
+        let event = shown.take(&core, downloaded);
+        // SAFETY: as in `said`.
+        let content = unsafe { slice::from_raw_parts(event.content.bytes, event.content.length) };
+        assert_eq!((event.kind, content), (AnnalsEventKind::Downloaded, &[1, 2, 3][..]));
+        let event = shown.take(&core, Event::DownloadEnded(id));
+        assert_eq!((event.kind, event.number), (AnnalsEventKind::DownloadEnded, 3));
+        assert!(event.content.bytes.is_null() && event.text.bytes.is_null());
     }
 
     #[test]

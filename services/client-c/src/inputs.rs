@@ -68,6 +68,11 @@ impl AnnalsText {
 }
 
 impl AnnalsBytes {
+    pub(crate) const NONE: Self = Self {
+        bytes: ptr::null(),
+        length: 0,
+    };
+
     pub(crate) fn new(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.as_ptr(),
