@@ -12,7 +12,7 @@ use annals_event::{
     Task, types_of,
 };
 use annals_evidence::Terms;
-use annals_ids::{Address, CallNumber, EntityId, Hash, MemberId, Part, TypeId};
+use annals_ids::{Address, CallNumber, EntityId, Hash, MemberId, OwnerId, Part, TypeId};
 
 /// Names known for the world of a log.
 #[derive(Debug, Default)]
@@ -238,6 +238,8 @@ impl Words<'_> {
 
     fn call(&self, to: Address, call: &Call) -> String {
         match call {
+            Call::Method { args, .. } if to == Address::Owner(OwnerId::OUTSIDE) => outbound(args),
+            Call::Method { args, .. } if to == Address::Owner(OwnerId::DOWNLOADS) => download(args),
             Call::Method { method, args, .. } => {
                 let entity_type = to
                     .entity()
@@ -392,6 +394,25 @@ fn property(entity_type: Option<&EntityType>, member: MemberId, path: &[u32]) ->
 fn invocation(method: Option<&Method>, member: MemberId, args: &[Value]) -> String {
     let name = method.map_or_else(|| format!("method {member}"), |method| method.name.clone());
     format!("{name}({})", list(args))
+}
+
+/// An outbound call: a service, and a body.
+fn outbound(args: &[Value]) -> String {
+    match args {
+        [Value::Unicode(service), Value::Bytes(body)] => format!("service {service:?} with {} bytes", body.len()),
+        _ => "a service".to_owned(),
+    }
+}
+
+/// A download: its description, and a file or content.
+fn download(args: &[Value]) -> String {
+    match args {
+        [Value::Unicode(about), Value::Unicode(file), Value::Bytes(content)] => match file.is_empty() {
+            true => format!("download {about:?} of {} bytes", content.len()),
+            false => format!("download {about:?} of the file {file:?}"),
+        },
+        _ => "a download".to_owned(),
+    }
 }
 
 fn list(values: &[Value]) -> String {

@@ -136,7 +136,25 @@ fn calls_and_clients_are_described() {
         upto: CallNumber(3),
         lost,
     };
+    let text = |text: &str| Value::Unicode(text.to_owned());
+    let called = |to, args| Body::Called {
+        to: Address::Owner(to),
+        home: OwnerId(4),
+        number: CallNumber(1),
+        call: Call::Method {
+            method: MemberId(0),
+            args,
+            wants_reply: true,
+        },
+    };
+    let content = |bytes| Value::Bytes(vec![7; bytes]);
+    let paid = called(OwnerId::OUTSIDE, vec![text("shop"), content(9)]);
+    let news = called(OwnerId::DOWNLOADS, vec![text("news"), text(""), content(3_000)]);
+    let film = called(OwnerId::DOWNLOADS, vec![text("intro"), text("films/intro"), content(0)]);
     for (body, words) in [
+        (paid, "service \"shop\" with 9 bytes"),
+        (news, "download \"news\" of 3000 bytes"),
+        (film, "download \"intro\" of the file \"films/intro\""),
         (confirmed(false), "took calls up to 3"),
         (confirmed(true), "no longer exists; calls up to 3 are lost"),
         (Body::ClientSet(None), "has no client"),
