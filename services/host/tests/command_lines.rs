@@ -15,6 +15,8 @@ const USED: [(Service, &[&str]); 6] = [
             "advertise",
             "certificate",
             "data",
+            "download-bandwidth",
+            "downloads",
             "key",
             "listen",
             "replicas",
