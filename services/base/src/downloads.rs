@@ -1,7 +1,7 @@
 //! Sends downloads to clients: to each one at a time, in chunks, at a limited rate, from where the client has it.
 //!
-//! Which downloads there are is in the state ([`annals_node::download`]). What is here is lost with the process: the
-//! content comes again, and the client says again what it has.
+//! Which downloads there are is in the state ([`annals_node::download`]). What is here is lost with the process: content
+//! is requested again, and the client says again what it has. Content is here only while a connected client is sent it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,9 +10,13 @@ use std::{
     time::Duration,
 };
 
-use annals_event::CallError;
-use annals_ids::{CallNumber, EntityId, Hash, SessionId};
-use annals_node::{ConnectionId, Nowhere, Output, OwnerContext, time::Mono};
+use annals_event::{Body, CallError, Event, OwnerState, Subject};
+use annals_ids::{CallNumber, EntityId, Hash, Part, SessionId};
+use annals_node::{
+    ConnectionId, Nowhere, Output, OwnerContext,
+    download::{DOWNLOADS, open_downloads},
+    time::Mono,
+};
 use annals_wire::client::{DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, MAX_CHUNK_BYTES, ToClient};
 
 use crate::role::BaseRole;
@@ -38,7 +42,7 @@ pub struct DownloadContent {
     pub hash: Hash,
 }
 
-/// Answer to [`Output::Download`]: the content, or why it cannot be read.
+/// Answer to [`Output::Download`]: the content, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedDownload {
     pub id: DownloadId,
@@ -46,33 +50,94 @@ pub struct PreparedDownload {
     pub content: Result<DownloadContent, String>,
 }
 
-/// The downloads whose content is here, and the one that each client is sent.
+/// Time after which a request that was not answered is repeated: by the shell for content, and by the client for what it
+/// has. Either may have been dropped.
+const REPEATED_AFTER: Duration = Duration::from_secs(2);
+
+/// Time between two looks for a client, while none of the entities with downloads has one that is connected.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The entities with downloads, and what is sent to the clients of some.
 #[derive(Debug)]
 pub(crate) struct Downloads {
     /// Bytes that one client is sent in one slot.
     slot_bytes: u64,
-    ready: BTreeMap<DownloadId, (String, DownloadContent)>,
+    /// The entities that may have downloads that have not ended.
+    entities: BTreeSet<EntityId>,
     sending: BTreeMap<EntityId, Sending>,
-    /// The next slot, while there is a download.
+    /// The next slot, while there is an entity.
     next_slot: Option<Mono>,
 }
 
-/// A download that is sent over a connection.
+/// The first download of an entity, and the connection over which it is sent.
 #[derive(Debug)]
 struct Sending {
-    number: CallNumber,
+    id: DownloadId,
     connection: ConnectionId,
+    /// When what it waits for was last requested, or last came.
+    requested: Mono,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The shell provides the content.
+    Preparing,
+    /// The client has been named the download.
+    Begun(Begun),
+}
+
+#[derive(Debug)]
+struct Begun {
+    description: String,
+    content: DownloadContent,
     /// What the client has by its newest answer; `None` before the first one.
     acknowledged: Option<u64>,
     /// The bytes up to which chunks were sent.
     sent: u64,
 }
 
+impl Begun {
+    fn size(&self) -> u64 {
+        self.content.bytes.len() as u64
+    }
+
+    fn frame(&self, id: DownloadId) -> ToClient {
+        ToClient::DownloadBegun(DownloadBegun {
+            id,
+            size: self.size(),
+            hash: self.content.hash,
+            description: self.description.clone(),
+        })
+    }
+
+    /// The chunks of one slot.
+    fn next_chunks(&mut self, id: DownloadId, slot_bytes: u64) -> Vec<DownloadChunk> {
+        let Some(acknowledged) = self.acknowledged else {
+            return Vec::new();
+        };
+        let window = acknowledged + SLOTS_UNACKNOWLEDGED * slot_bytes;
+        let end = (self.sent + slot_bytes).min(window).min(self.size());
+        let mut chunks = Vec::new();
+        while self.sent < end {
+            let upto = end.min(self.sent + MAX_CHUNK_BYTES as u64);
+            let range = to_index(self.sent)..to_index(upto);
+            chunks.push(DownloadChunk {
+                id,
+                offset: self.sent,
+                content: self.content.bytes[range].to_vec(),
+            });
+            self.sent = upto;
+        }
+        chunks
+    }
+}
+
 impl Default for Downloads {
     fn default() -> Self {
         Self {
             slot_bytes: slot_bytes(DOWNLOAD_BITS),
-            ready: BTreeMap::new(),
+            entities: BTreeSet::new(),
             sending: BTreeMap::new(),
             next_slot: None,
         }
@@ -84,98 +149,58 @@ fn slot_bytes(bits: NonZeroU32) -> u64 {
 }
 
 impl Downloads {
+    /// The downloads of an owner with this state.
+    pub(crate) fn take_over(state: &OwnerState, now: Mono) -> Self {
+        let mut downloads = Self::default();
+        for (entity, image) in &state.entities {
+            if open_downloads(image).next().is_some() {
+                downloads.add(*entity, now);
+            }
+        }
+        downloads
+    }
+
     /// Sets the limit of the rate of downloads to one client, bits per second.
     pub(crate) fn limit(&mut self, bits: NonZeroU32) {
         self.slot_bytes = slot_bytes(bits);
+    }
+
+    /// An entity has a download, or has a client again.
+    pub(crate) fn add(&mut self, entity: EntityId, now: Mono) {
+        self.entities.insert(entity);
+        self.next_slot = Some(self.next_slot.map_or(now, |slot| slot.min(now.after(SLOT))));
+    }
+
+    /// The client of an entity drops what it has of a download: it is named again.
+    pub(crate) fn restart(&mut self, entity: EntityId) {
+        self.sending.remove(&entity);
     }
 
     pub(crate) fn deadline(&self) -> Option<Mono> {
         self.next_slot
     }
 
-    /// The first download of each entity.
-    fn first_of_each(&self) -> Vec<DownloadId> {
-        let mut before = None;
-        let ids = self.ready.keys().copied();
-        ids.filter(|id| before.replace(id.entity) != Some(id.entity)).collect()
-    }
-
-    /// Begins a download over a connection, if it is not sent over it already.
-    fn begin(&mut self, id: DownloadId, connection: ConnectionId) -> Option<ToClient> {
-        let sending = self.sending.get(&id.entity);
-        if sending.is_some_and(|sending| (sending.number, sending.connection) == (id.number, connection)) {
-            return None;
-        }
-        let (description, content) = self.ready.get(&id)?;
-        let begun = DownloadBegun {
-            id,
-            size: content.bytes.len() as u64,
-            hash: content.hash,
-            description: description.clone(),
-        };
-        let sending = Sending {
-            number: id.number,
-            connection,
-            acknowledged: None,
-            sent: 0,
-        };
-        self.sending.insert(id.entity, sending);
-        Some(ToClient::DownloadBegun(begun))
-    }
-
-    /// The chunks of one slot.
-    fn next_chunks(&mut self, id: DownloadId) -> Vec<DownloadChunk> {
-        let (Some(sending), Some((_, content))) = (self.sending.get_mut(&id.entity), self.ready.get(&id)) else {
-            return Vec::new();
-        };
-        let Some(acknowledged) = sending.acknowledged else {
-            return Vec::new();
-        };
-        let size = content.bytes.len() as u64;
-        let window = acknowledged + SLOTS_UNACKNOWLEDGED * self.slot_bytes;
-        let end = (sending.sent + self.slot_bytes).min(window).min(size);
-        let mut chunks = Vec::new();
-        while sending.sent < end {
-            let upto = end.min(sending.sent + MAX_CHUNK_BYTES as u64);
-            let range = to_index(sending.sent)..to_index(upto);
-            chunks.push(DownloadChunk {
-                id,
-                offset: sending.sent,
-                content: content.bytes[range].to_vec(),
-            });
-            sending.sent = upto;
-        }
-        chunks
-    }
-
     /// Takes an answer of a client. Returns whether it has everything.
-    fn acknowledge(&mut self, connection: ConnectionId, progress: DownloadProgress) -> bool {
+    fn acknowledge(&mut self, now: Mono, connection: ConnectionId, progress: DownloadProgress) -> bool {
         let DownloadProgress { id, upto } = progress;
-        let (Some(sending), Some((_, content))) = (self.sending.get_mut(&id.entity), self.ready.get(&id)) else {
+        let sending = self.sending.get_mut(&id.entity);
+        let Some(sending) = sending.filter(|sending| (sending.id, sending.connection) == (id, connection)) else {
             return false;
         };
-        let size = content.bytes.len() as u64;
-        if (sending.number, sending.connection) != (id.number, connection) || upto > size {
+        let Stage::Begun(begun) = &mut sending.stage else {
+            return false;
+        };
+        if upto > begun.size() {
             return false;
         }
+        sending.requested = now;
         // At first, and if the client has dropped what it had, it continues from where the client is.
-        let restarts = sending.acknowledged.is_none_or(|before| upto < before);
-        if restarts || upto > sending.sent {
-            sending.sent = upto;
+        let restarts = begun.acknowledged.is_none_or(|before| upto < before);
+        if restarts || upto > begun.sent {
+            begun.sent = upto;
         }
-        sending.acknowledged = Some(upto);
-        upto == size
-    }
-
-    fn remove(&mut self, id: DownloadId) {
-        self.ready.remove(&id);
-        if self
-            .sending
-            .get(&id.entity)
-            .is_some_and(|sending| sending.number == id.number)
-        {
-            self.sending.remove(&id.entity);
-        }
+        begun.acknowledged = Some(upto);
+        upto == begun.size()
     }
 }
 
@@ -192,22 +217,35 @@ impl BaseRole {
         self
     }
 
-    /// Takes the content of a download, which may come several times.
+    /// Takes the content of a download, if it is still the one that is to be sent.
     pub(crate) fn take_download(&mut self, cx: &mut OwnerContext, prepared: PreparedDownload) {
         let PreparedDownload {
             id,
             description,
             content,
         } = prepared;
-        if !cx.is_download_open(id) {
+        let sending = self.downloads.sending.get_mut(&id.entity);
+        let Some(sending) = sending.filter(|sending| sending.id == id) else {
+            return;
+        };
+        if !matches!(sending.stage, Stage::Preparing) || !cx.is_download_open(id) {
             return;
         }
         match content {
             Ok(content) => {
-                self.downloads.ready.entry(id).or_insert((description, content));
-                self.downloads.next_slot.get_or_insert(cx.now().mono);
+                let begun = Begun {
+                    description,
+                    content,
+                    acknowledged: None,
+                    sent: 0,
+                };
+                send(cx, sending.connection, &begun.frame(id));
+                (sending.stage, sending.requested) = (Stage::Begun(begun), cx.now().mono);
             }
-            Err(why) => cx.end_download(&Nowhere, id, &Err(CallError::Internal(why))),
+            Err(why) => {
+                self.downloads.sending.remove(&id.entity);
+                cx.end_download(&Nowhere, id, &Err(CallError::Internal(why)));
+            }
         }
     }
 
@@ -221,51 +259,100 @@ impl BaseRole {
         let Some(connection) = self.sessions.connection(session) else {
             return;
         };
+        let (id, now) = (progress.id, cx.now().mono);
         let is_own = self
             .sessions
             .get(session)
-            .is_some_and(|found| found.entity == progress.id.entity);
-        if is_own && self.downloads.acknowledge(connection, progress) {
-            self.downloads.remove(progress.id);
+            .is_some_and(|found| found.entity == id.entity);
+        if is_own && self.downloads.acknowledge(now, connection, progress) {
+            self.downloads.sending.remove(&id.entity);
             self.counters.downloaded += 1;
-            cx.end_download(&Nowhere, progress.id, &Ok(Vec::new()));
+            cx.end_download(&Nowhere, id, &Ok(Vec::new()));
+        }
+    }
+
+    /// Notes which entities have downloads.
+    pub(crate) fn note_downloads(&mut self, now: Mono, recorded: &[Event]) {
+        for event in recorded {
+            if let (Subject::Entity(entity, Part::Base), Body::Awaits { to: DOWNLOADS, .. }) =
+                (event.subject, &event.body)
+            {
+                self.downloads.add(entity, now);
+            }
         }
     }
 
     /// Sends what is due in this slot.
     pub(crate) fn send_downloads(&mut self, cx: &mut OwnerContext) {
-        self.drop_ended_downloads(cx);
-        for id in self.downloads.first_of_each() {
-            let session = self.session_of(cx, id.entity);
-            let Some(connection) = session.and_then(|session| self.sessions.connection(session)) else {
-                continue;
-            };
-            if let Some(begun) = self.downloads.begin(id, connection) {
-                send(cx, connection, &begun);
+        let mut is_idle = true;
+        for entity in self.downloads.entities.clone() {
+            let first = cx.image(entity).and_then(|image| open_downloads(image).next());
+            let session = self.session_of(cx, entity);
+            let connection = session.and_then(|session| self.sessions.connection(session));
+            let next = first.zip(connection);
+            self.drop_sending(cx, entity, next);
+            if first.is_none() {
+                self.downloads.entities.remove(&entity);
             }
-            for chunk in self.downloads.next_chunks(id) {
-                let mut bytes = Vec::new();
-                ToClient::DownloadChunk(chunk).write(&mut bytes);
-                cx.emit(Output::BackgroundFrame { connection, bytes });
+            if let Some((number, connection)) = next {
+                is_idle = false;
+                self.send_download(cx, DownloadId { entity, number }, connection);
             }
         }
-        let is_idle = self.downloads.ready.is_empty();
-        self.downloads.next_slot = (!is_idle).then(|| cx.now().mono.after(SLOT));
+        let pause = if is_idle { IDLE } else { SLOT };
+        let has_some = !self.downloads.entities.is_empty();
+        self.downloads.next_slot = has_some.then(|| cx.now().mono.after(pause));
     }
 
-    /// Drops downloads that have ended otherwise: with their deadline or their entity, or cancelled.
-    fn drop_ended_downloads(&mut self, cx: &mut OwnerContext) {
-        let ids = self.downloads.ready.keys().copied();
-        let ended: BTreeSet<DownloadId> = ids.filter(|id| !cx.is_download_open(*id)).collect();
-        for id in ended {
-            let sending = self.downloads.sending.get(&id.entity);
-            let connection = sending
-                .filter(|sending| sending.number == id.number)
-                .map(|sending| sending.connection);
-            self.downloads.remove(id);
+    /// Drops what is sent of an entity if another download, or none, is to be sent now, or over another connection. The
+    /// client learns of a download that has ended otherwise: with its deadline or its entity, or cancelled.
+    fn drop_sending(&mut self, cx: &mut OwnerContext, entity: EntityId, next: Option<(CallNumber, ConnectionId)>) {
+        let Some(sending) = self.downloads.sending.get(&entity) else {
+            return;
+        };
+        let (id, connection) = (sending.id, sending.connection);
+        if next == Some((id.number, connection)) {
+            return;
+        }
+        let has_begun = matches!(sending.stage, Stage::Begun(_));
+        self.downloads.sending.remove(&entity);
+        if has_begun && !cx.is_download_open(id) {
             // An output for a connection that has closed has no effect.
-            if let Some(connection) = connection {
-                send(cx, connection, &ToClient::DownloadEnded(id));
+            send(cx, connection, &ToClient::DownloadEnded(id));
+        }
+    }
+
+    /// Sends what is due of one download.
+    fn send_download(&mut self, cx: &mut OwnerContext, id: DownloadId, connection: ConnectionId) {
+        let (now, slot_bytes) = (cx.now().mono, self.downloads.slot_bytes);
+        let Some(sending) = self.downloads.sending.get_mut(&id.entity) else {
+            let sending = Sending {
+                id,
+                connection,
+                requested: now,
+                stage: Stage::Preparing,
+            };
+            self.downloads.sending.insert(id.entity, sending);
+            return cx.prepare_download(id);
+        };
+        let is_overdue = now.since(sending.requested) >= REPEATED_AFTER;
+        match &mut sending.stage {
+            Stage::Preparing if is_overdue => {
+                sending.requested = now;
+                cx.prepare_download(id);
+            }
+            Stage::Preparing => {}
+            Stage::Begun(begun) => {
+                if is_overdue {
+                    sending.requested = now;
+                    let frame = begun.frame(id);
+                    send(cx, connection, &frame);
+                }
+                for chunk in begun.next_chunks(id, slot_bytes) {
+                    let mut bytes = Vec::new();
+                    ToClient::DownloadChunk(chunk).write(&mut bytes);
+                    cx.emit(Output::BackgroundFrame { connection, bytes });
+                }
             }
         }
     }

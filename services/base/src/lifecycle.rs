@@ -255,6 +255,9 @@ impl BaseRole {
             let account = account.map(|(account, _)| *account);
             self.replace_session(cx, before, account);
         }
+        // At each change of its entity the client drops what it has.
+        self.downloads.restart(from);
+        self.downloads.restart(to);
         self.set_client(cx, from, None);
         cx.record_for(to, false, Body::TokenSet(secret));
         self.set_client(cx, to, Some(id));

@@ -61,7 +61,7 @@ impl BaseRole {
             recent_bans: RecentBans::default(),
             map: None,
             unplaced: VecDeque::new(),
-            downloads: Downloads::default(),
+            downloads: Downloads::take_over(state, now),
             counters: Counters::default(),
         }
     }
@@ -265,6 +265,7 @@ impl Role for BaseRole {
     }
 
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
+        self.note_downloads(cx.now().mono, recorded);
         let mut entities: Vec<EntityId> = recorded
             .iter()
             .filter(|event| event.history.is_some())

@@ -4,6 +4,8 @@ import type { EntityId } from "./world.js";
 
 /** Minimum milliseconds between two answers to chunks. Chunks come in slots of that length. */
 const ANSWERED_EVERY = 100;
+/** Maximum whole downloads that are remembered. */
+const MAX_WHOLE = 16;
 
 interface Partial {
   readonly begun: DownloadBegun;
@@ -20,14 +22,14 @@ interface Partial {
  */
 export class Downloads {
   private partial: Partial | undefined;
-  /** The newest whole one: the base may begin it again if it died before it had recorded the answer. */
-  private whole: DownloadBegun | undefined;
+  /** The newest whole ones: the base may begin one again if it did not learn that it is whole. */
+  private readonly whole: DownloadBegun[] = [];
 
   constructor(private readonly tell: (event: Event) => void) {}
 
   /** Takes the beginning of a download on this connection; returns the answer. */
   begun(now: number, begun: DownloadBegun): DownloadProgress {
-    if (this.whole !== undefined && isSame(this.whole, begun)) {
+    if (this.whole.some((one) => isSame(one, begun))) {
       return { id: begun.id, upto: begun.size };
     }
     const before = this.partial;
@@ -73,6 +75,13 @@ export class Downloads {
     return this.partial?.answerDue ?? Infinity;
   }
 
+  /** The connection is lost: nothing is said before the base names the download again. */
+  pause(): void {
+    if (this.partial !== undefined) {
+      this.partial.answerDue = Infinity;
+    }
+  }
+
   /** The base sends no more of it. */
   ended(id: DownloadId): void {
     if (this.partial !== undefined && isId(this.partial.begun.id, id)) {
@@ -108,7 +117,10 @@ export class Downloads {
       at += chunk.length;
     }
     this.partial = undefined;
-    this.whole = begun;
+    this.whole.push(begun);
+    if (this.whole.length > MAX_WHOLE) {
+      this.whole.shift();
+    }
     this.tell({ kind: "downloaded", id: begun.id, description: begun.description, content });
   }
 }

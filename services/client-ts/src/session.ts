@@ -652,6 +652,7 @@ export class ClientCore {
     }
     this.views.base.pause();
     this.views.cell.pause();
+    this.downloads.pause();
     const next = this.successor;
     if (next !== undefined) {
       this.takeOver(next);

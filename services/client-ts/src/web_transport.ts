@@ -17,7 +17,7 @@ export interface WebTransportTarget {
   readonly certificateHashes: readonly Uint8Array[];
 }
 
-/** A connection over WebTransport: one stream, one beside it from the server, and datagrams. */
+/** A connection over WebTransport: one stream, one from the server in the background, and datagrams. */
 export class WebTransportConnection implements Connection {
   readonly transport = "WebTransport";
   private readonly session: WebTransport;
@@ -114,7 +114,7 @@ export class WebTransportConnection implements Connection {
     }
   }
 
-  /** Reads the frames that the server sends beside the stream. */
+  /** Reads the frames that the server sends in the background. */
   private async readBackground(): Promise<void> {
     const streams: ReadableStreamDefaultReader<ReadableStream<Uint8Array>> =
       this.session.incomingUnidirectionalStreams.getReader();

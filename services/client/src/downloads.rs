@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use annals_ids::EntityId;
-use annals_wire::client::{DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, ToServer, value_hash};
+use annals_ids::{EntityId, Hash};
+use annals_wire::client::{DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, ToServer};
+use sha2::{Digest, Sha256};
 
 use crate::{
     event::{Event, Millis},
@@ -13,22 +14,27 @@ use crate::{
 /// Minimum time between two answers to chunks, milliseconds. Chunks come in slots of that length.
 const ANSWERED_EVERY: u64 = 100;
 
+/// Maximum whole downloads that are remembered: more than a client gets while one base after the other dies.
+const MAX_WHOLE: usize = 16;
+
 /// A chunk that contradicts its download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongChunk;
 
-/// The download that comes, and the one that came last.
+/// The download that comes, and those that came last.
 #[derive(Debug, Default)]
 pub(crate) struct Downloads {
     partial: Option<Partial>,
-    /// The newest whole one: the base may begin it again if it died before it had recorded the answer.
-    whole: Option<DownloadBegun>,
+    /// The newest whole ones: the base may begin one again if it did not learn that it is whole.
+    whole: VecDeque<DownloadBegun>,
 }
 
 #[derive(Debug)]
 struct Partial {
     begun: DownloadBegun,
     content: Vec<u8>,
+    /// Of the content, as it came: the whole is too long to be hashed at once.
+    hasher: Sha256,
     answered: Millis,
     /// When the next answer is due, if chunks came after the last one.
     answer_due: Option<Millis>,
@@ -66,7 +72,7 @@ impl Downloads {
         events: &mut VecDeque<Event>,
     ) -> DownloadProgress {
         let id = begun.id;
-        if self.whole.as_ref() == Some(&begun) {
+        if self.whole.contains(&begun) {
             let upto = begun.size;
             return DownloadProgress { id, upto };
         }
@@ -81,6 +87,7 @@ impl Downloads {
         let mut partial = kept.unwrap_or_else(|| Partial {
             begun,
             content: Vec::new(),
+            hasher: Sha256::new(),
             answered: now,
             answer_due: None,
         });
@@ -109,6 +116,7 @@ impl Downloads {
             return Err(WrongChunk);
         }
         partial.content.extend_from_slice(&chunk.content);
+        partial.hasher.update(&chunk.content);
         partial.answer_due.get_or_insert(partial.answered.after(ANSWERED_EVERY));
         Ok(self.finish(now, events).or_else(|| self.answer(now, events)))
     }
@@ -116,7 +124,7 @@ impl Downloads {
     /// Ends the download if all of it is here; returns the answer.
     fn finish(&mut self, now: Millis, events: &mut VecDeque<Event>) -> Option<DownloadProgress> {
         let mut partial = self.partial.take_if(|partial| partial.has_all())?;
-        if value_hash(&partial.content) != partial.begun.hash {
+        if Hash(partial.hasher.finalize_reset().into()) != partial.begun.hash {
             // What was kept does not continue what came: it is sent again, from the beginning.
             partial.content.clear();
             let answer = partial.answer(now);
@@ -130,7 +138,10 @@ impl Downloads {
             description: begun.description.clone(),
             content,
         });
-        self.whole = Some(begun);
+        self.whole.push_back(begun);
+        if self.whole.len() > MAX_WHOLE {
+            self.whole.pop_front();
+        }
         Some(answer)
     }
 
@@ -146,6 +157,13 @@ impl Downloads {
     /// When an answer is due.
     pub(crate) fn deadline(&self) -> Option<Millis> {
         self.partial.as_ref()?.answer_due
+    }
+
+    /// The connection is lost: nothing is said before the base names the download again.
+    pub(crate) fn pause(&mut self) {
+        if let Some(partial) = &mut self.partial {
+            partial.answer_due = None;
+        }
     }
 
     /// The base sends no more of it.

@@ -50,7 +50,7 @@ const LAST_READ_WITHIN: Duration = Duration::from_secs(3);
 /// Timeout for a server that has finished its stream to close the connection.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Streams that the server may open: one beside that of the session, for downloads.
+/// Streams that the server may open: one in the background, for downloads.
 const UNIDIRECTIONAL_STREAMS: u32 = 1;
 
 /// Maximum size of a frame on that stream, bytes: a chunk of a download, and what names it.
@@ -286,7 +286,7 @@ async fn read_frames(
     }
 }
 
-/// Reads the frames that the server sends beside its stream. If that fails, the connection does: no chunk of a download
+/// Reads the frames that the server sends in the background. If that fails, the connection does: no chunk of a download
 /// may be missing.
 async fn read_background(connection: &Connection, attempt: Attempt, inputs: &mpsc::Sender<Input>) -> CloseReason {
     while let Ok(mut receive) = connection.accept_uni().await {

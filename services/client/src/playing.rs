@@ -160,6 +160,7 @@ impl ClientCore {
             return self.end(EndReason::Closed(reason));
         }
         self.pause_views();
+        self.downloads.pause();
         if let Some(next) = self.take_next() {
             return self.wait_for(now, &next);
         }

@@ -121,7 +121,7 @@ pub enum EdgeCommand {
         /// The body, without its length.
         body: Vec<u8>,
     },
-    /// Write a frame with this body beside the others, which do not wait for it.
+    /// Write a frame with this body in the background: the others do not wait for it.
     BackgroundFrame {
         connection: ConnectionId,
         /// The body, without its length.

@@ -11,7 +11,7 @@ use annals_wire::bus::{CallMessage, Message};
 
 use crate::{
     behaviour::Caller,
-    download::{DOWNLOADS, Download},
+    download::DOWNLOADS,
     outbound::{self, OUTSIDE, is_performed},
     output::Output,
     owner_context::{Local, OwnerContext},
@@ -208,6 +208,9 @@ pub(crate) enum Arrival {
 impl OwnerContext {
     /// Sends a call that is already in the state: to the bus, to a receiver on this owner, or out of the realm.
     pub(crate) fn dispatch(&mut self, link: Link, number: CallNumber) {
+        if link.to == DOWNLOADS {
+            return self.settle_downloads_of_ended(link);
+        }
         let Some((message, home)) = self.message(link, number) else {
             return;
         };
@@ -217,21 +220,10 @@ impl OwnerContext {
             }
             return;
         }
-        if link.to == DOWNLOADS {
-            return self.dispatch_download(link, number, message.call);
-        }
         if self.is_here(link.to) || self.begin_called_fragment(link.to) {
             self.local.push_back(Local::Numbered(message));
         } else if let Some(to) = self.route(link.to, home) {
             self.send(to, Message::Call(message));
-        }
-    }
-
-    /// Has a download performed. The client of an entity that has ended gets none.
-    fn dispatch_download(&mut self, link: Link, number: CallNumber, call: Call) {
-        match Download::read(link, number, call) {
-            Some(download) if self.image(download.id.entity).is_some() => self.emit(Output::Download(download)),
-            _ => self.confirm(link, number),
         }
     }
 

@@ -10,7 +10,7 @@ use annals_event::{Call, Link, Outcome};
 use annals_ids::{Address, CallNumber, MemberId, OwnerId};
 use annals_wire::client::DownloadId;
 
-use crate::{around::Around, owner_context::OwnerContext};
+use crate::{around::Around, output::Output, owner_context::OwnerContext};
 
 /// The address to which downloads are calls.
 pub const DOWNLOADS: Address = Address::Owner(OwnerId::DOWNLOADS);
@@ -21,10 +21,11 @@ pub const MAX_LOGGED_CONTENT: usize = 256 << 10;
 /// Maximum length of a file's name, bytes.
 pub const MAX_FILE_NAME: usize = 255;
 
-/// Maximum downloads of an entity that have not ended: their content is in its state.
+/// Maximum downloads of an entity that are in its state: those that have not ended, and those that were requested after
+/// one that has not.
 pub const MAX_DOWNLOADS: usize = 16;
 
-/// A download to perform. It comes again until it has ended.
+/// A download whose content is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
     pub id: DownloadId,
@@ -98,7 +99,7 @@ impl Download {
 }
 
 /// The numbers of the downloads of an entity that have not ended, in order.
-pub(crate) fn open_downloads(image: &annals_event::Image) -> impl Iterator<Item = CallNumber> {
+pub fn open_downloads(image: &annals_event::Image) -> impl Iterator<Item = CallNumber> {
     let awaiting = image.links.awaiting.range((DOWNLOADS, CallNumber(0))..);
     awaiting
         .take_while(|((to, _), _)| *to == DOWNLOADS)
@@ -106,6 +107,36 @@ pub(crate) fn open_downloads(image: &annals_event::Image) -> impl Iterator<Item 
 }
 
 impl OwnerContext {
+    /// Asks the shell for the content of a download. The role asks: it knows which client is to be sent it next.
+    pub fn prepare_download(&mut self, id: DownloadId) {
+        let link = Link {
+            from: Address::Base(id.entity),
+            to: DOWNLOADS,
+        };
+        let sent = self
+            .state()
+            .links(link.from)
+            .and_then(|links| links.sent.get(&DOWNLOADS));
+        let call = sent.and_then(|sent| sent.unconfirmed.get(&id.number)).cloned();
+        if let Some(download) = call.and_then(|call| Download::read(link, id.number, call)) {
+            self.emit(Output::Download(download));
+        }
+    }
+
+    /// Confirms the downloads of an entity that has ended: its client gets none.
+    pub(crate) fn settle_downloads_of_ended(&mut self, link: Link) {
+        let is_here = link
+            .from
+            .entity()
+            .is_some_and(|(entity, _)| self.image(entity).is_some());
+        if let Some(sent) = self.state().links(link.from).and_then(|links| links.sent.get(&link.to))
+            && !is_here
+        {
+            let last = sent.last;
+            self.confirm(link, last);
+        }
+    }
+
     /// Whether a download has not ended.
     #[must_use]
     pub fn is_download_open(&self, id: DownloadId) -> bool {

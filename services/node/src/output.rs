@@ -78,9 +78,9 @@ pub enum Output {
     },
     /// Perform an outbound call. It comes again until it is answered.
     Outbound(OutboundCall),
-    /// Provide the content of a download to the role. It comes again until it has ended.
+    /// Provide the content of a download to the role. It comes again if that takes long.
     Download(Download),
-    /// Send a frame to a client, beside the stream of the others: they do not wait for it.
+    /// Send a frame to a client in the background: the others do not wait for it.
     BackgroundFrame {
         connection: ConnectionId,
         /// The frame's body.

@@ -18,7 +18,7 @@ pub const MAX_DESCRIPTION_BYTES: usize = 255;
 /// Maximum content of one chunk, bytes.
 pub const MAX_CHUNK_BYTES: usize = 8 << 10;
 
-/// Names a download: the entity whose base part sends it, and the call with which behaviour ordered it.
+/// Names a download: the entity whose base part sends it, and the call with which behaviour requested it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DownloadId {
     pub entity: EntityId,

@@ -199,17 +199,44 @@ fn a_client_that_comes_later_gets_what_waits_for_it_and_a_file_that_is_missing_i
     let mut host = host_with(stream_file);
     let entity = host.begin_account(ACCOUNT);
     host.call(entity, RUN_ERRAND);
-    host.settle();
+    host.pass(3_000);
+    assert_eq!(ends(&host, entity), "", "there is no client");
+    let mut player = log_in(&mut host, ACCOUNT, 1);
+    play(&mut host, &mut player, 2_000);
     assert_eq!(ends(&host, entity), "i", "there is no such file");
     host.files.insert("intro/film.bin".to_owned(), content());
     host.call_again(entity, RUN_ERRAND);
-    host.settle();
-    assert_eq!(ends(&host, entity), "i", "there is no client");
-    let mut player = log_in(&mut host, ACCOUNT, 1);
     play(&mut host, &mut player, 4_000);
     let (begun, bytes) = player.downloaded.pop().expect("it has arrived");
     assert_eq!((begun.description.as_str(), bytes), ("film", content()));
     assert_eq!(ends(&host, entity), "id");
+}
+
+#[test]
+fn what_was_dropped_is_requested_again_and_later_downloads_wait() {
+    let (mut host, mut player, entity) = playing(|context| {
+        stream_file(context);
+        context
+            .stream_to_client("news", b"n".to_vec(), TIMEOUT_MS, then())
+            .unwrap();
+    });
+    host.files.insert("intro/film.bin".to_owned(), content());
+    host.withholds_content = true;
+    host.call(entity, RUN_ERRAND);
+    play(&mut host, &mut player, 1_000);
+    assert!(player.partial.is_none(), "the second waits for the first");
+    host.withholds_content = false;
+    // The answer to the beginning is lost, as one that a full owner drops.
+    player.acknowledges = false;
+    play(&mut host, &mut player, 1_500);
+    assert!(player.partial.is_some() && player.chunk_bytes == 0);
+    player.acknowledges = true;
+    play(&mut host, &mut player, 2_500);
+    assert!(player.chunk_bytes > 0, "the client is asked again");
+    play(&mut host, &mut player, 2_500);
+    let descriptions = player.downloaded.iter().map(|(begun, _)| begun.description.as_str());
+    assert_eq!(descriptions.collect::<Vec<_>>(), ["film", "news"]);
+    assert_eq!(player.cancelled, []);
 }
 
 #[test]
@@ -254,6 +281,22 @@ fn a_download_ends_with_its_cancellation_and_with_its_entity() {
     );
     assert!(!host.owner.cx().is_download_open(id));
     host.crash();
+}
+
+#[test]
+fn downloads_that_have_ended_behind_an_open_one_count() {
+    let (mut host, _, entity) = playing(|context| {
+        context.stream_to_client("", Vec::new(), TIMEOUT_MS, then()).unwrap();
+        for _ in 1..MAX_DOWNLOADS {
+            let next = context.stream_to_client("", Vec::new(), TIMEOUT_MS, then()).unwrap();
+            context.cancel_download(next).unwrap();
+        }
+        let more = context.stream_to_client("", Vec::new(), TIMEOUT_MS, then());
+        assert_eq!(more, Err(Denied::TooManyDownloads));
+    });
+    host.call(entity, RUN_ERRAND);
+    host.settle();
+    assert_eq!(kept(&host, entity).len(), MAX_DOWNLOADS);
 }
 
 #[test]

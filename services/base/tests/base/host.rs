@@ -74,7 +74,9 @@ pub(crate) struct Host {
     pub(crate) outbound: VecDeque<OutboundCall>,
     /// The files that can be downloaded.
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// When each frame beside the stream left, milliseconds, and its bytes.
+    /// Whether no content of downloads comes.
+    pub(crate) withholds_content: bool,
+    /// When each background frame left, milliseconds, and its bytes.
     pub(crate) background: Vec<(u64, usize)>,
 }
 
@@ -116,6 +118,7 @@ impl Host {
             asked: VecDeque::new(),
             outbound: VecDeque::new(),
             files: BTreeMap::new(),
+            withholds_content: false,
             background: Vec::new(),
         };
         host.pump();
@@ -246,6 +249,7 @@ impl Host {
                     inquiry,
                 } => self.asked.push_back((entity, number, inquiry)),
                 Output::Outbound(call) => self.outbound.push_back(call),
+                Output::Download(_) if self.withholds_content => {}
                 Output::Download(download) => {
                     let prepared = self.prepare(download);
                     self.owner

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -338,16 +339,15 @@ fn period(text: &str) -> Result<Option<Duration>, Advice> {
     }
 }
 
-/// Minimum bandwidth of downloads, bits per second: below it a chunk is smaller than what is around it.
-const LEAST_DOWNLOAD_BANDWIDTH: u32 = 8_000;
+/// Bandwidth of downloads, bits per second: with less a chunk is smaller than what is around it, and with more what is
+/// under way to a client exceeds its queue.
+const DOWNLOAD_BANDWIDTHS: RangeInclusive<u32> = 8_000..=100_000_000;
 
 fn download_bandwidth(text: &str) -> Result<NonZeroU32, Advice> {
-    let bits = text.parse().ok().filter(|bits| *bits >= LEAST_DOWNLOAD_BANDWIDTH);
+    let bits = text.parse().ok().filter(|bits| DOWNLOAD_BANDWIDTHS.contains(bits));
     bits.and_then(NonZeroU32::new).ok_or_else(|| {
-        Advice(format!(
-            "write bits per second, {LEAST_DOWNLOAD_BANDWIDTH} to {}",
-            u32::MAX
-        ))
+        let (least, most) = (DOWNLOAD_BANDWIDTHS.start(), DOWNLOAD_BANDWIDTHS.end());
+        Advice(format!("write bits per second, {least} to {most}"))
     })
 }
 

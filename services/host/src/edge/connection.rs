@@ -28,7 +28,7 @@ pub(super) const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(5);
 /// Timeout for a client to read what was written before a close.
 pub(super) const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
 
-/// Priority of the stream beside the others, whose priority is 0.
+/// Priority of the background stream; that of the other is 0.
 const BACKGROUND_PRIORITY: i32 = -1;
 
 /// Bytes per read.

@@ -21,7 +21,7 @@ pub const MAX_QUEUED_FRAMES: usize = 1_024;
 /// Maximum bytes queued for one client, unless a single frame has more.
 pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 
-/// Maximum frames that wait to be written beside the stream of one client.
+/// Maximum frames that wait to be written in the background of one client.
 const MAX_BACKGROUND_FRAMES: usize = 1_024;
 
 /// An order to the writer of a connection.
@@ -200,7 +200,7 @@ impl Registry {
                 EdgeCommand::Datagram { connection, bytes } => {
                     batches.entry(connection).or_default().datagrams.push(bytes);
                 }
-                EdgeCommand::BackgroundFrame { connection, body } => self.send_beside(connection, body),
+                EdgeCommand::BackgroundFrame { connection, body } => self.send_background(connection, body),
                 EdgeCommand::Close { connection, reason } => {
                     if let Some(batch) = batches.remove(&connection) {
                         self.send(connection, batch);
@@ -239,7 +239,7 @@ impl Registry {
         }
     }
 
-    fn send_beside(&self, connection: ConnectionId, body: Vec<u8>) {
+    fn send_background(&self, connection: ConnectionId, body: Vec<u8>) {
         let Some(outbox) = self.outboxes().get(&connection).cloned() else {
             return;
         };
@@ -298,7 +298,7 @@ impl Outbox {
 #[derive(Debug)]
 pub(super) struct Orders {
     taken: mpsc::Receiver<WriteCommand>,
-    /// The bodies of frames that are written beside the stream, until they are taken.
+    /// The bodies of frames that are written in the background, until they are taken.
     background: Option<mpsc::Receiver<Vec<u8>>>,
     shared: Arc<Queue>,
     pub(super) link: Link,
@@ -310,7 +310,7 @@ impl Orders {
         self.taken.recv().await
     }
 
-    /// The frames that are written beside the stream.
+    /// The frames that are written in the background.
     ///
     /// # Panics
     /// If they were taken before.

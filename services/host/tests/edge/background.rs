@@ -1,4 +1,4 @@
-//! Frames beside the stream: they arrive in order, and no other frame waits for them.
+//! Frames in the background: they arrive in order, and no other frame waits for them.
 
 use std::net::SocketAddr;
 
@@ -119,11 +119,13 @@ async fn the_sdk_downloads_over_its_own_stream_and_the_one_beside_it() {
     })
     .await;
     for (number, chunk) in content.chunks(MAX_CHUNK_BYTES).enumerate() {
-        realm.world().send_beside(&ToClient::DownloadChunk(DownloadChunk {
-            id,
-            offset: (number * MAX_CHUNK_BYTES) as u64,
-            content: chunk.to_vec(),
-        }));
+        realm
+            .world()
+            .send_background_frame(&ToClient::DownloadChunk(DownloadChunk {
+                id,
+                offset: (number * MAX_CHUNK_BYTES) as u64,
+                content: chunk.to_vec(),
+            }));
     }
     let events = until_event(&mut client, "the download", |event| {
         matches!(event, Event::Downloaded { .. })

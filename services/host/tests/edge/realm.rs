@@ -315,8 +315,8 @@ impl World {
         }
     }
 
-    /// Sends a frame beside the stream.
-    pub(crate) fn send_beside(&self, frame: &ToClient) {
+    /// Sends a frame in the background.
+    pub(crate) fn send_background_frame(&self, frame: &ToClient) {
         if let Some((_, connection, edge)) = &self.playing {
             let mut body = Vec::new();
             frame.write(&mut body);

@@ -313,7 +313,10 @@ pub enum Denied {
         bytes: usize,
     },
     /// The entity has the maximum of downloads.
-    #[error("the entity has {MAX_DOWNLOADS} downloads that have not ended; wait for one, or cancel it")]
+    #[error(
+        "the entity has {MAX_DOWNLOADS} downloads, with those that wait for an earlier one to end; wait for one, or \
+         cancel the first"
+    )]
     TooManyDownloads,
     /// The definitions have no such service.
     #[error("there is no service {service:?} in services.xml")]

@@ -4,7 +4,7 @@ use annals_ids::CallNumber;
 use annals_wire::client::{DownloadId, MAX_DESCRIPTION_BYTES};
 
 use super::{Context, Denied};
-use crate::download::{DOWNLOADS, Download, DownloadSource, MAX_DOWNLOADS, open_downloads};
+use crate::download::{DOWNLOADS, Download, DownloadSource, MAX_DOWNLOADS};
 
 impl Context<'_> {
     /// Sends content to the entity's client beside play (`streamStringToClient`), and calls
@@ -55,14 +55,25 @@ impl Context<'_> {
         (then, note): (u32, Vec<u8>),
     ) -> Result<CallNumber, Denied> {
         self.needs_base("stream to a client")?;
+        let entity = self.entity;
+        if entity.fragment().is_some() {
+            let what = "stream to a client";
+            return Err(Denied::Fragment { what, entity });
+        }
         if description.len() > MAX_DESCRIPTION_BYTES || !source.is_valid() {
             return Err(Denied::Download { bytes: source.bytes() });
         }
         if then == crate::teleport::LOCATED {
             return Err(self.unknown(format!("continuation {then}: the highest is {}", then - 1)));
         }
-        let (open, home) = (open_downloads(self.image()).count(), self.image().home);
-        if open >= MAX_DOWNLOADS {
+        let image = self.image();
+        let kept = image
+            .links
+            .sent
+            .get(&DOWNLOADS)
+            .map_or(0, |sent| sent.unconfirmed.len());
+        let home = image.home;
+        if kept >= MAX_DOWNLOADS {
             return Err(Denied::TooManyDownloads);
         }
         let bytes = source.bytes() + description.len() + note.len();

@@ -75,7 +75,7 @@ pub struct Connection {
     owner: Option<OwnerId>,
     /// Arrival time of the last item sent to the client, so that nothing overtakes it.
     down: u64,
-    /// The same for frames beside the stream.
+    /// The same for background frames.
     beside: u64,
     /// The same for items to the base.
     up: u64,
