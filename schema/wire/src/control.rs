@@ -6,6 +6,7 @@
 mod accounts;
 mod counts;
 mod processes;
+mod rooms;
 mod upgrades;
 
 use annals_ids::{BatchNumber, Epoch, Hash, OwnerId, OwnerKind, ProcessId, Shard, SpaceId};
@@ -17,6 +18,7 @@ use crate::{CellArea, Space, SpaceMap, load::WireLoad};
 pub use accounts::{AccountFound, CheckOut, CheckedOut, CreateAccount, EndSessions, FindAccount, WireBan};
 pub use counts::{CountList, CountNews, CountedKind, ListCounts, WireCount, WireCounted};
 pub use processes::{DrainProcess, DrainStage, HandOver, ListProcesses, ListedProcess, ProcessList};
+pub use rooms::{PlaceSession, RealmRoom, RoomSettled, SettleRoom, WirePlayed};
 pub use upgrades::{ChangeDefinitions, DefinitionsChanged, UpgradeAction, UpgradeOrder, UpgradeRealm, UpgradeStage};
 
 /// The version of the messages between processes. Processes of the same version work in one realm, whatever releases they
@@ -54,7 +56,7 @@ pub enum ControlError {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DirectorRequest {
     /// The request.
-    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "DirectorAsk", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13")]
     pub ask: Option<DirectorAsk>,
 }
 
@@ -92,6 +94,9 @@ pub enum DirectorAsk {
     /// [`UpgradeStage`].
     #[prost(message, tag = "12")]
     Upgrade(UpgradeRealm),
+    /// Room that a login process was given is used, or not needed any more. Answer: [`RoomSettled`].
+    #[prost(message, tag = "13")]
+    SettleRoom(SettleRoom),
 }
 
 /// The request [`DirectorAsk::Cells`].
@@ -229,6 +234,9 @@ pub struct Holding {
     /// Its load, if it is a cell.
     #[prost(message, optional, tag = "4")]
     pub load: Option<WireLoad>,
+    /// Its sessions, if it is a base that is taken over.
+    #[prost(message, optional, tag = "5")]
+    pub played: Option<WirePlayed>,
 }
 
 /// The answer to a heartbeat: all owners that the process is to hold, and the map if the process has an older one.
@@ -312,10 +320,6 @@ pub struct IdBlock {
     pub to: u64,
 }
 
-/// The request [`DirectorAsk::PlaceSession`].
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct PlaceSession {}
-
 /// The request [`DirectorAsk::Locate`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Locate {
@@ -334,6 +338,9 @@ pub struct OwnerAddress {
     /// The address: `address certificate`; empty while it is not held.
     #[prost(string, tag = "3")]
     pub address: String,
+    /// For a request of a login process, in a realm with a limit of players.
+    #[prost(message, optional, tag = "4")]
+    pub room: Option<RealmRoom>,
 }
 
 /// The map of spaces.
@@ -466,6 +473,9 @@ pub struct OpenSession {
     /// client.
     #[prost(bool, tag = "4")]
     pub refuse_duplicate: bool,
+    /// The realm is full: whether a session is opened only in the place of one that the account has.
+    #[prost(bool, tag = "5")]
+    pub replaces_only: bool,
 }
 
 /// The answer to [`OpenSession`].
@@ -486,6 +496,9 @@ pub struct SessionOpened {
     /// Another client of the account is connected, and no second one is admitted.
     #[prost(bool, tag = "5")]
     pub in_use: bool,
+    /// The account has no session to replace.
+    #[prost(bool, tag = "6")]
+    pub no_session: bool,
 }
 
 /// A request from a base to the holder of a base owner: activate a stored entity. Answer: [`LifeBegun`].

@@ -16,8 +16,8 @@ use annals_ids::{
 use annals_wire::client::{
     Ban, Call, CallRefusal, CloseReason, Credentials, DownloadBegun, DownloadChunk, DownloadId, DownloadProgress,
     GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Movements,
-    Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram, ToServer,
-    ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, protocol_hash, volatile::MovementAck,
+    Moves, Password, Proof, Queued, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
+    ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, protocol_hash, volatile::MovementAck,
 };
 
 use support::{Any, KINDS};
@@ -120,6 +120,13 @@ fn login_answers() -> Vec<(&'static str, LoginAnswer)> {
         ("refused: not held", LoginAnswer::Refused(LoginRefusal::NotHeld)),
         ("banned", LoginAnswer::Banned(ban())),
         ("banned for ever", LoginAnswer::Banned(Ban { until: None, ..ban() })),
+        (
+            "queued",
+            LoginAnswer::Queued(Queued {
+                position: 7,
+                length: 300,
+            }),
+        ),
     ]
 }
 

@@ -125,7 +125,7 @@ impl Reached<'_> {
     /// for failures that may pass.
     async fn ask(&self, holder: DatabaseId, order: &Order) -> Result<Result<(), String>, NotDone> {
         let ask = DirectorRequest {
-            ask: Some(DirectorAsk::PlaceSession(PlaceSession {})),
+            ask: Some(DirectorAsk::PlaceSession(PlaceSession::default())),
         };
         let director = self.subjects.service("director");
         let place = match request::<OwnerAddress>(self.bus, "director", director, &ask).await {

@@ -42,6 +42,11 @@ impl BaseRole {
         if wanted.duplicate == DuplicateLogin::Refuse && self.is_played(cx, &wanted.account, live) {
             return Err(NotOpened::InUse);
         }
+        let before = live.and_then(|entity| self.session_of(cx, entity));
+        let has_session = before.is_some() || self.sessions.of_account(wanted.account.database).next().is_some();
+        if wanted.replaces_only && !has_session {
+            return Err(NotOpened::NoSession);
+        }
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(NotOpened::Full);
         }
@@ -53,12 +58,13 @@ impl BaseRole {
             }
             None => activation::begin(cx, &wanted.account)?,
         };
-        if let Some(before) = self.session_of(cx, entity) {
+        if let Some(before) = before {
             self.replace_session(cx, before, Some(wanted.account.database));
         }
         let until = cx.now().mono.after(TICKET_WINDOW);
         let expected = Session::new(entity, Phase::Expected { until }, Some(wanted));
         self.sessions.insert(session, expected);
+        self.newest = self.newest.max(session);
         cx.record_for(entity, false, Body::TokenSet(wanted.ticket));
         self.set_client(cx, entity, Some(session));
         Ok(session)

@@ -110,6 +110,9 @@ pub struct OpenSession {
     pub name: String,
     /// Policy if the account already has a client.
     pub duplicate: DuplicateLogin,
+    /// The realm is full: whether a session is opened only if the account has one already, which it replaces, or which
+    /// plays another entity.
+    pub replaces_only: bool,
 }
 
 /// Policy for a log-in to an account that already has a client.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use annals_event::{Call, Event, OwnerState, Subject};
 use annals_ids::{Address, DatabaseId, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
 use annals_node::{
-    Caller, ClientCallStatus, Denied, LifecycleEvent, Nowhere, Output, OwnerContext, Request, Role, ShutDown,
+    Caller, ClientCallStatus, Denied, LifecycleEvent, Nowhere, Output, OwnerContext, Played, Request, Role, ShutDown,
     time::Mono,
 };
 use annals_wire::{
@@ -35,6 +35,8 @@ const UNPLACED_LIMIT: usize = 10_000;
 #[derive(Debug)]
 pub struct BaseRole {
     pub(crate) sessions: Sessions,
+    /// The newest session that was opened, as far as is known.
+    pub(crate) newest: SessionId,
     pub(crate) recent_bans: RecentBans,
     /// `None` until the director has sent it.
     pub(crate) map: Option<SpaceMap>,
@@ -56,8 +58,11 @@ impl BaseRole {
                 sessions.insert(client.session, Session::new(*entity, Phase::Away { until }, None));
             }
         }
+        let clients = state.entities.values().filter_map(|image| image.client);
+        let newest = clients.map(|client| client.session).max().unwrap_or(SessionId(0));
         Self {
             sessions,
+            newest,
             recent_bans: RecentBans::default(),
             map: None,
             unplaced: VecDeque::new(),
@@ -148,6 +153,13 @@ impl Role for BaseRole {
     type Input = BaseInput;
 
     const KIND: OwnerKind = OwnerKind::Base;
+
+    fn played(&self) -> Option<Played> {
+        Some(Played {
+            sessions: self.sessions.len() as u64,
+            newest: self.newest,
+        })
+    }
 
     fn is_vital(input: &BaseInput) -> bool {
         matches!(input, BaseInput::Map(_) | BaseInput::Closed { .. })

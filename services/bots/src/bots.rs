@@ -111,6 +111,7 @@ pub enum BotsError {
 struct Tally {
     connected: AtomicU64,
     interrupted: AtomicU64,
+    queued: AtomicU64,
     calls: AtomicU64,
     shown: AtomicU64,
     resumed: AtomicU64,
@@ -194,6 +195,7 @@ impl Tally {
             elapsed,
             connected: read(&self.connected),
             interrupted: read(&self.interrupted),
+            queued: read(&self.queued),
             bots: bots as u64,
             calls,
             calls_per_second: (calls - before.calls) as f64 / seconds,

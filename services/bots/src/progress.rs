@@ -11,6 +11,8 @@ pub struct Progress {
     pub connected: u64,
     /// Of these, bots that receive nothing about the world around them.
     pub interrupted: u64,
+    /// Bots that wait in the queue of a full realm.
+    pub queued: u64,
     /// Planned number of bots.
     pub bots: u64,
     /// Calls made.
@@ -27,10 +29,14 @@ pub struct Progress {
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} bots play", self.connected, self.bots)?;
+        if self.queued > 0 {
+            write!(f, ", {} wait in the queue", self.queued)?;
+        }
         write!(
             f,
-            "{}/{} bots play, {:.0} calls/s, {:.0} shown/s, {} resumed",
-            self.connected, self.bots, self.calls_per_second, self.shown_per_second, self.resumed
+            ", {:.0} calls/s, {:.0} shown/s, {} resumed",
+            self.calls_per_second, self.shown_per_second, self.resumed
         )
     }
 }
@@ -52,6 +58,11 @@ mod tests {
         assert_eq!(
             progress.to_string(),
             "97/100 bots play, 210 calls/s, 3141 shown/s, 3 resumed"
+        );
+        let full = Progress { queued: 2, ..progress };
+        assert!(
+            full.to_string()
+                .starts_with("97/100 bots play, 2 wait in the queue, 210 calls/s")
         );
     }
 }

@@ -114,6 +114,7 @@ impl Line {
             | Event::SpaceDataChanged { .. }
             | Event::CallRefused { .. }
             | Event::CallsLost { .. }
+            | Event::Queued { .. }
             | Event::Banned(_)
             | Event::DownloadProgressed { .. }
             | Event::Downloaded { .. }

@@ -1,6 +1,6 @@
 import { type Listener, Patience, type TransportName } from "./connection.js";
 import type { Event } from "./events.js";
-import type { Credentials, Located } from "./frames.js";
+import { type Credentials, type Located, isQueued } from "./frames.js";
 import { ClientCore, type Output, type World } from "./session.js";
 import type { SpaceData } from "./space_data.js";
 import { Choice, ChosenConnection } from "./transports.js";
@@ -237,6 +237,9 @@ export class Client {
     this.open(attempt, LOGIN, () => url, () => (webTransport || undefined)?.url ?? secureUrl(url), {
       connected: () => this.connections.get(attempt)?.frame(body),
       frame: (answer) => {
+        if (isQueued(answer)) {
+          return this.handle(() => this.core.loginAnswered(this.now(), attempt, answer));
+        }
         this.connections.get(attempt)?.close("Finished");
         answered(answer);
       },

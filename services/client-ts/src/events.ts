@@ -14,6 +14,11 @@ export type EndReason =
 export type Event =
   /** The client is logged in, and controls this entity. */
   | { readonly kind: "connected"; readonly entity: EntityId; readonly typeId: number }
+  /**
+   * The realm is full, and the client waits in a queue: at this position, 1 for the next one, of so many. The event comes
+   * again when that changes, and every ten seconds. `connected` follows, or `ended`.
+   */
+  | { readonly kind: "queued"; readonly position: number; readonly length: number }
   /** The connection was lost, and the client resumes the session. */
   | { readonly kind: "lost"; readonly reason: CloseReason }
   /** The session continues where it was. */

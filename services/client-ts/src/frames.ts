@@ -4,7 +4,7 @@ import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
 /** SHA-256 of the protocol's grammar: both sides must have the same. */
-export const PROTOCOL = "f19da5bdd6215851c43ad1f238dd6f86577a4237f2d38fc970b9302cb07ee9ed";
+export const PROTOCOL = "2ce1831f283fea59ecf61612f777468061209ecfc8928a982e4b04ce96d6429d";
 
 /** Maximum bytes of a frame from a client. */
 export const MAX_UPSTREAM_FRAME = 64 << 10;
@@ -79,7 +79,9 @@ export type LoginAnswer =
   | { readonly kind: "ticket"; readonly ticket: Ticket }
   | { readonly kind: "located"; readonly located: Located }
   | { readonly kind: "refused"; readonly reason: LoginRefusal }
-  | { readonly kind: "banned"; readonly ban: Ban };
+  | { readonly kind: "banned"; readonly ban: Ban }
+  /** More of these may follow, and then another answer. */
+  | { readonly kind: "queued"; readonly position: number; readonly length: number };
 
 export interface Welcome {
   readonly session: bigint;
@@ -305,6 +307,14 @@ function whole<T>(body: Uint8Array, what: string, read: (reader: Reader) => T): 
   return found;
 }
 
+/** The kind of the login service's answers that are not the last one of their connection. */
+const QUEUED = 5;
+
+/** Whether another answer follows on the same connection. */
+export function isQueued(body: Uint8Array): boolean {
+  return body[0] === QUEUED;
+}
+
 export function readLoginAnswer(body: Uint8Array): LoginAnswer {
   return whole(body, "answer of the login service", (reader) => {
     switch (reader.u8("answer")) {
@@ -320,6 +330,10 @@ export function readLoginAnswer(body: Uint8Array): LoginAnswer {
         return { kind: "refused", reason: readReason(reader, LOGIN_REFUSALS) };
       case 4:
         return { kind: "banned", ban: readBan(reader) };
+      case QUEUED: {
+        const [position, length] = [Number(reader.number("position")), Number(reader.number("length"))];
+        return { kind: "queued", position, length };
+      }
       default:
         throw new Malformed("answer");
     }

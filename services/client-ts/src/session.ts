@@ -37,6 +37,8 @@ import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 
 /** Milliseconds for the login service's answer; it may have to activate a base first. */
 const LOGIN_WITHIN = 10_000;
+/** Milliseconds for the next news from the queue of a full realm: three times as long as the login service is silent. */
+const QUEUED_WITHIN = 30_000;
 /** Milliseconds for a connection, doubled for each failed attempt. */
 const CONNECT_WITHIN = 2_000;
 const CONNECT_WITHIN_AT_MOST = 16_000;
@@ -181,7 +183,7 @@ export class ClientCore {
     }
   }
 
-  /** The login service has answered, or, without a body, has not. */
+  /** The login service has answered, or, without a body, has not. Positions in the queue may come before the answer. */
   loginAnswered(now: number, attempt: number, body: Uint8Array | undefined): void {
     if (this.phase.kind !== "asking" || this.phase.attempt !== attempt) {
       return;
@@ -196,7 +198,15 @@ export class ClientCore {
         return this.loginRefused(now, answer.reason);
       case "banned":
         return this.end({ kind: "banned", ban: answer.ban });
+      case "queued":
+        this.phase = { kind: "asking", attempt, until: now + QUEUED_WITHIN };
+        this.failures = 0;
+        this.events.push(answer);
+        return;
       case undefined:
+        if (body !== undefined) {
+          this.outputs.push({ kind: "close", attempt, reason: "Malformed" });
+        }
         // The base may still be where it was.
         return this.rest(now, this.session === undefined ? "logIn" : "connect");
     }

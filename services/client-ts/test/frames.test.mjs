@@ -48,6 +48,8 @@ test("frames are read as they were meant", () => {
   const until = new Date("2026-12-23T04:26:40Z");
   assert.deepEqual(read("login_answer", "banned"), { kind: "banned", ban: { until, reason } });
   assert.deepEqual(read("login_answer", "banned for ever"), { kind: "banned", ban: { until: undefined, reason } });
+  assert.deepEqual(read("login_answer", "queued"), { kind: "queued", position: 7, length: 300 });
+  assert.ok(frames.isQueued(bytesOf("login_answer", "queued")) && !frames.isQueued(bytesOf("login_answer", "ticket")));
   assert.deepEqual(read("hello_answer", "welcome"), {
     kind: "welcome",
     welcome: { session: 300n, epoch: 2n, entity: ENTITY, typeId: 4, token: bytes(0x22), scale: undefined },

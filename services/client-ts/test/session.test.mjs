@@ -76,6 +76,28 @@ test("a banned player is told until when and why, at the log-in and while playin
   }
 });
 
+test("a client waits in the queue of a full realm for as long as it hears of it", () => {
+  const core = start();
+  const { attempt } = output(core, "login");
+  for (let now = 9_000; now < 200_000; now += 29_000) {
+    core.tick(now);
+    core.loginAnswered(now, attempt, bytesOf("login_answer", "queued"));
+    assert.deepEqual(core.takeEvents(), [{ kind: "queued", position: 7, length: 300 }]);
+    assert.deepEqual(core.takeOutputs(), []);
+  }
+  core.loginAnswered(200_000, attempt, bytesOf("login_answer", "ticket"));
+  assert.equal(output(core, "connect").to.port, 20013);
+  const lost = start();
+  const asked = output(lost, "login").attempt;
+  lost.loginAnswered(1, asked, bytesOf("login_answer", "queued"));
+  lost.tick(30_001);
+  assert.deepEqual(lost.takeOutputs(), [{ kind: "close", attempt: asked, reason: "Silent" }]);
+  lost.tick(31_000);
+  assert.equal(kinds(lost.takeOutputs()).join(), "login", "it returns to its place");
+  lost.loginAnswered(31_001, asked + 1, Uint8Array.of(5, 1));
+  assert.deepEqual(lost.takeOutputs(), [{ kind: "close", attempt: asked + 1, reason: "Malformed" }]);
+});
+
 test("a connection is closed when it is given up", () => {
   const core = start();
   const asked = output(core, "login").attempt;

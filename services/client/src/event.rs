@@ -31,7 +31,8 @@ pub struct Attempt(pub u64);
 /// An input of the core from its shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The login service answered; `None`: it could not be reached, or its answer could not be decoded.
+    /// The login service answered; `None`: it could not be reached, or its answer could not be decoded. Any number of
+    /// [`LoginAnswer::Queued`] may come before the answer.
     LoginAnswered {
         /// The request that was answered.
         attempt: Attempt,
@@ -117,6 +118,14 @@ pub enum Event {
         /// The entity that the client controls.
         entity: EntityId,
         type_id: TypeId,
+    },
+    /// The realm is full, and the client waits in a queue. It comes again when something has changed, and every ten
+    /// seconds. [`Event::Connected`] follows, or [`Event::Ended`].
+    Queued {
+        /// 1 for the client that is admitted next.
+        position: u64,
+        /// Number of clients that wait.
+        length: u64,
     },
     /// The session was resumed after [`Event::Lost`].
     Resumed {

@@ -111,7 +111,8 @@ impl Target {
     }
 }
 
-/// Sends one request to the login service, and reports the answer. The core gives up on it when it takes too long.
+/// Sends one request to the login service, and reports the answer, and before it the positions in the queue. The core
+/// gives up on it when it takes too long.
 pub(crate) async fn ask(
     endpoint: quinn::Endpoint,
     target: Result<Target, TrustError>,
@@ -120,7 +121,7 @@ pub(crate) async fn ask(
     inputs: mpsc::Sender<Input>,
 ) {
     let answer = match target {
-        Ok(target) => exchange(&endpoint, target, &request).await,
+        Ok(target) => exchange(&endpoint, target, &request, (attempt, &inputs)).await,
         Err(error) => {
             tracing::error!(%error, "cannot log in");
             None
@@ -130,7 +131,12 @@ pub(crate) async fn ask(
     let _ = inputs.send(Input::LoginAnswered { attempt, answer }).await;
 }
 
-async fn exchange(endpoint: &quinn::Endpoint, target: Target, request: &LoginRequest) -> Option<LoginAnswer> {
+async fn exchange(
+    endpoint: &quinn::Endpoint,
+    target: Target,
+    request: &LoginRequest,
+    (attempt, inputs): (Attempt, &mpsc::Sender<Input>),
+) -> Option<LoginAnswer> {
     let (connection, mut send, mut receive) = target.connect(endpoint).await.ok()?;
     let mut body = Vec::new();
     request.write(&mut body);
@@ -141,7 +147,12 @@ async fn exchange(endpoint: &quinn::Endpoint, target: Target, request: &LoginReq
     let mut chunk = [0; MAX_ANSWER];
     let answer = loop {
         if let Some(body) = buffer.next_frame().ok()? {
-            break LoginAnswer::read(body).ok();
+            let answer = LoginAnswer::read(body).ok();
+            if !matches!(answer, Some(LoginAnswer::Queued(_))) {
+                break answer;
+            }
+            inputs.send(Input::LoginAnswered { attempt, answer }).await.ok()?;
+            continue;
         }
         let length = receive.read(&mut chunk).await.ok()??;
         buffer.push(&chunk[..length]);

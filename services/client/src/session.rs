@@ -7,7 +7,7 @@ use annals_event::SpaceData;
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
     Ban, ClientMember, CloseReason, Credentials, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
-    Moved, Proof, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    Moved, Proof, Queued, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
 };
 
 use crate::{
@@ -22,6 +22,10 @@ use crate::{
 
 /// Timeout of the login service's answer, milliseconds; it may have to activate a base first.
 const LOGIN_WITHIN: u64 = 10_000;
+
+/// Timeout of the next news from the queue of a full realm, milliseconds: three times as long as the login service is
+/// silent.
+const QUEUED_WITHIN: u64 = 30_000;
 
 /// Timeout of a connection to a base, milliseconds. A process that was killed does not refuse connections but is
 /// silent. Doubled for each failed attempt: a base under a rush of clients is slow.
@@ -515,9 +519,19 @@ impl ClientCore {
             Some(LoginAnswer::Located(located)) => self.take_location(now, &located),
             Some(LoginAnswer::Refused(reason)) => self.login_refused(now, reason),
             Some(LoginAnswer::Banned(ban)) => self.banned(ban),
+            Some(LoginAnswer::Queued(queued)) => self.queued(now, queued),
             // The base may still be where it was.
             None if self.session.is_some() => self.rest(now, Next::Connect),
             None => self.rest(now, Next::LogIn),
+        }
+    }
+
+    /// The answer comes when there is room.
+    fn queued(&mut self, now: Millis, Queued { position, length }: Queued) {
+        if let Phase::Asking { until, .. } = &mut self.phase {
+            *until = now.after(QUEUED_WITHIN);
+            self.failures = 0;
+            self.events.push_back(Event::Queued { position, length });
         }
     }
 

@@ -1,11 +1,12 @@
 //! The director core: liveness, epochs and placement.
 //!
 //! Responsible for: which processes are alive ([`Membership`], pure), how a realm starts and stops ([`Lifecycle`],
-//! pure), how its definitions change while it runs ([`Upgrade`], pure), which process is granted which owner
-//! ([`Grants`], transactions under a term), how spaces are divided ([`Balance`], pure), and the openings that new
-//! holders record ([`openings`]). Not responsible for sending: the shell sends grants and maps, and resends them until
-//! they are acknowledged.
+//! pure), who may come into a realm with a limit of players ([`Admission`], pure), how its definitions change while it
+//! runs ([`Upgrade`], pure), which process is granted which owner ([`Grants`], transactions under a term), how spaces
+//! are divided ([`Balance`], pure), and the openings that new holders record ([`openings`]). Not responsible for
+//! sending: the shell sends grants and maps, and resends them until they are acknowledged.
 
+mod admission;
 mod balance;
 mod balancing;
 mod cell_scaling;
@@ -17,6 +18,7 @@ mod membership;
 pub mod openings;
 mod upgrade;
 
+pub use admission::{Admission, FRONT_KEPT, MAX_ROOMS, ROOM_KEPT, RoomRequest, SAME_TIME};
 pub use balance::{Balance, MAP_PERIOD, SpacePlan};
 pub use cell_scaling::{Change, Pace};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};

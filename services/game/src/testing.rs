@@ -662,6 +662,7 @@ impl TestRealm {
             ticket: ticket.digest().0,
             name: number.to_string(),
             duplicate: self.duplicate,
+            replaces_only: false,
         };
         self.players[number].pending = Some((attempt, ticket));
         self.give_base(BaseInput::OpenSession(wanted));

@@ -75,6 +75,7 @@ async fn try_begin(bus: &Bus, subjects: &Subjects, database: DatabaseId, at: Own
             database: database.0,
             preferred: at.0,
             plays: false,
+            only_active: false,
         })),
     };
     let asked = request::<CheckedOut>(bus, "db", subjects.service("db"), &ask).await;

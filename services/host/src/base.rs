@@ -466,6 +466,7 @@ impl Service {
             } else {
                 DuplicateLogin::Replace
             },
+            replaces_only: wanted.replaces_only,
         })
     }
 
@@ -482,6 +483,7 @@ impl Service {
             Err(why) => SessionOpened {
                 outdated: why == NotOpened::Outdated,
                 in_use: why == NotOpened::InUse,
+                no_session: why == NotOpened::NoSession,
                 refused: why.to_string(),
                 ..SessionOpened::default()
             },

@@ -30,6 +30,8 @@
 //! duplicate_login = "replace"          # ANNALS_DUPLICATE_LOGIN   --duplicate-login
 //! authentication = "built-in"          # ANNALS_AUTHENTICATION    --authentication
 //! account_creation = "open"            # ANNALS_ACCOUNT_CREATION  --account-creation
+//! max_players = 5000                   # ANNALS_MAX_PLAYERS   --max-players
+//! exempt_accounts = ["gm-ann"]         # ANNALS_EXEMPT_ACCOUNTS  --exempt-accounts
 //! keep_cell_events = "90d"             # ANNALS_KEEP_CELL_EVENTS  --keep-cell-events
 //! spaces = ["1 extent=200", "2"]       # ANNALS_SPACES        --spaces
 //! http = "127.0.0.1:9464"              # ANNALS_HTTP          --http
@@ -46,6 +48,7 @@ mod settings;
 mod spaces;
 mod values;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
@@ -120,6 +123,10 @@ pub struct Config {
     pub authentication: Authentication,
     /// How accounts come into being.
     pub account_creation: AccountCreation,
+    /// Maximum players of the realm; `None` for no limit.
+    pub max_players: Option<NonZeroU32>,
+    /// Names of accounts that do not wait when the realm is full.
+    pub exempt_accounts: BTreeSet<String>,
     /// How long db keeps the events of cells.
     pub keep_cell_events: Age,
     /// The spaces of the realm.

@@ -3,18 +3,20 @@
 
 mod orders;
 mod requests;
+mod rooms;
 mod upgrades;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{
-    Balance, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace, SILENCE,
-    SpacePlan, Stage, Upgrade,
+    Admission, Balance, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace,
+    SILENCE, SpacePlan, Stage, Upgrade,
 };
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WallTime, WorldTime};
 use annals_node::time::Mono;
@@ -35,7 +37,6 @@ use crate::{
     process::{self, BEAT, Settings},
     telemetry::Chain,
     waiting::Wait,
-    watched::Watched,
 };
 use upgrades::Changed;
 
@@ -56,6 +57,8 @@ pub struct Plan {
     pub spaces: Vec<SpacePlan>,
     /// How many processes a start waits for.
     pub desired: Desired,
+    /// Maximum players; further ones wait in a queue.
+    pub max_players: Option<NonZeroU32>,
 }
 
 /// Why the director ended.
@@ -148,7 +151,7 @@ async fn direct(
             closed: &closed,
         };
         let origin = (schema, looked.is_known, plan);
-        let reports = (readiness, &health.watched);
+        let reports = (readiness, health);
         match lead(&reach, grants, origin, (reports, stop), &mut closures).await {
             Err(DirectorError::Grant(GrantError::Superseded { leader, term })) => {
                 tracing::warn!(%leader, term, "another director leads; standing by");
@@ -276,6 +279,7 @@ struct Leader {
     map: SpaceMap,
     balance: Balance,
     lifecycle: Lifecycle,
+    admission: Admission,
     /// Whether the stage that hangs was reported.
     named: bool,
     /// Whether the store has the realm as stopped in order.
@@ -307,7 +311,7 @@ async fn lead(
     reach: &Reach<'_>,
     grants: Grants,
     (schema, is_known, plan): (&Arc<Schema>, bool, &Plan),
-    ((readiness, watched), stop): ((&watch::Sender<Readiness>, &Watched), &watch::Receiver<bool>),
+    ((readiness, health), stop): ((&watch::Sender<Readiness>, &Health), &watch::Receiver<bool>),
     closures: &mut Closures<'_>,
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
@@ -317,7 +321,7 @@ async fn lead(
     // The answers of db to the request to change the definitions.
     let (answers, mut answered) = mpsc::channel(1);
     let mut attached = String::new();
-    let watching = Watching::begin(watched);
+    let watching = Watching::begin(health);
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
         "processes of the realm",
@@ -445,6 +449,7 @@ impl Leader {
                 Membership::new(monotonic(), held).knowing(closed_before, connections)
             },
             lifecycle: Lifecycle::new(plan.desired, closed || owners.is_empty()),
+            admission: rooms::admission(plan.max_players, closed || owners.is_empty()),
             orders: orders.collect(),
             unheld: BTreeMap::new(),
             named: false,

@@ -16,7 +16,7 @@ use annals_director::openings;
 use annals_event::{Imprint, OwnerState};
 use annals_ids::{BatchNumber, DatabaseId, Epoch, Hash, OwnerId, OwnerKind, Shard, Tick};
 use annals_node::{
-    Beginning, Behaviour, Input, Output, Owner, Role,
+    Beginning, Behaviour, Input, Output, Owner, Played, Role,
     time::Mono,
     writer::{self, Action, Durability, Stop},
 };
@@ -150,6 +150,8 @@ pub struct Wires<I> {
     pub entities: Arc<AtomicU64>,
     /// Load of the owner, if it is balanced.
     pub load: watch::Sender<Option<Load>>,
+    /// Its sessions, once it is taken over, if its kind has clients.
+    pub played: watch::Sender<Option<Played>>,
     /// Number of lifecycle events that all parts here were notified of.
     pub lifecycle_events: Arc<AtomicU64>,
     /// Progress of the holder.
@@ -376,6 +378,7 @@ fn report<R: Role>(driver: &Driver<Held<R>>, gauge: &mut Gauge, wires: &Wires<R:
     wires
         .entities
         .store(owner.state().entities.len() as u64, Ordering::Relaxed);
+    wires.played.send_replace(owner.played());
     wires
         .lifecycle_events
         .store(owner.lifecycle_events(), Ordering::Relaxed);

@@ -16,13 +16,13 @@ use annals_director::Stage as LifecycleStage;
 use annals_event::OwnerState;
 use annals_ids::{Epoch, OwnerId};
 use annals_node::{
-    Behaviour, Input, LifecycleEvent, Role,
+    Behaviour, Input, LifecycleEvent, Played, Role,
     time::Mono,
     writer::{self, Durability, Tip},
 };
 use annals_wire::{
     SpaceMap,
-    control::{self, CursorAnnouncement, GrantOrder, Holding, Orders, UpgradeOrder, Want},
+    control::{self, CursorAnnouncement, GrantOrder, Holding, Orders, UpgradeOrder, Want, WirePlayed},
     load::{Load, WireLoad},
 };
 use futures::StreamExt;
@@ -173,6 +173,7 @@ struct Held<I> {
     commands: mpsc::Sender<Command<I>>,
     entities: Arc<AtomicU64>,
     load: watch::Receiver<Option<Load>>,
+    played: watch::Receiver<Option<Played>>,
     stage: watch::Receiver<Stage>,
     task: JoinHandle<()>,
     /// The version of the map that it was sent.
@@ -460,10 +461,9 @@ where
             return;
         };
         let (commands, receiver) = mpsc::channel(COMMANDS);
-        let entities = Arc::new(AtomicU64::new(0));
-        let lifecycle_events = Arc::new(AtomicU64::new(0));
+        let (entities, lifecycle_events) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let (says, stage) = watch::channel(Stage::Taking);
-        let (weighs, load) = watch::channel(None);
+        let ((weighs, load), (counts, played)) = (watch::channel(None), watch::channel(None));
         let (behaviour, durability) = (Arc::clone(&self.setup.behaviour), self.setup.durability);
         let terms = Terms {
             owner,
@@ -482,6 +482,7 @@ where
             outbound: Arc::clone(&self.setup.outbound),
             entities: Arc::clone(&entities),
             load: weighs,
+            played: counts,
             lifecycle_events: Arc::clone(&lifecycle_events),
             stage: says,
             changed: Arc::clone(&self.changed),
@@ -513,6 +514,7 @@ where
                 commands,
                 entities,
                 load,
+                played,
                 stage,
                 task,
                 map: 0,
@@ -583,6 +585,10 @@ impl<I> Held<I> {
             epoch: self.epoch.0,
             entities: self.entities.load(Ordering::Relaxed),
             load: self.load.borrow().as_ref().map(WireLoad::from),
+            played: self.played.borrow().map(|played| WirePlayed {
+                sessions: played.sessions,
+                newest: played.newest.0,
+            }),
         }
     }
 }

@@ -2,27 +2,31 @@
 
 mod accounts;
 mod counting;
+mod rooms;
 mod watching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use annals_base::DuplicateLogin;
 use annals_db::accounts as stored_accounts;
 use annals_def::Schema;
 use annals_director::{Progress, Stage};
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
-use annals_login::{Checkout, Counted, Host, Input, Login, NotCheckedOut, Opened, Output, Unavailable, Wanted};
+use annals_login::{
+    Checkout, Counted, Counters, Host, Input, Login, NotCheckedOut, Opened, Output, Refused, Unavailable, Wanted,
+};
 use annals_node::ConnectionId;
 use annals_store::{StoreError, layout::database};
 use annals_wire::{
     client::{CloseReason, Located, LoginAnswer, LoginRequest, Secret},
     control::{
-        BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, Locate, OpenSession, OwnerAddress,
-        PlaceSession, SessionOpened, UpgradeOrder,
+        BeginLife, CheckOut, CheckedOut, DbAsk, DbRequest, DirectorAsk, Locate, OpenSession, OwnerAddress, RealmRoom,
+        SessionOpened, UpgradeOrder,
     },
 };
 use futures::StreamExt;
@@ -49,6 +53,9 @@ const EVENTS: usize = 1_024;
 
 /// Maximum answers to requests that wait for the core.
 const ANSWERS: usize = 4_096;
+
+/// Interval of the line in the process's log about log-ins that were refused: one line, however many there are.
+const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
 /// Why the service ended.
 #[derive(Debug, Error)]
@@ -123,6 +130,7 @@ pub async fn run(
         hosts: BTreeMap::new(),
         counting,
         figures,
+        summarised: Counters::default(),
     };
     service.handle(learned);
     serve(&mut service, (&mut arrivals, &mut answered), stop).await;
@@ -141,6 +149,8 @@ async fn serve(
 ) {
     let mut beat = tokio::time::interval(process::BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut summary = tokio::time::interval(SUMMARY_EVERY);
+    summary.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let asker = Arc::clone(&service.asker);
     let mut paused = service.figures.is_paused.subscribe();
     let mut stages = asker.stage.subscribe();
@@ -156,6 +166,7 @@ async fn serve(
             Some(news) = service.counting.news.next() => service.hear(&news),
             Some(request) = service.counting.requests.next() => service.tell_counts(request),
             _ = beat.tick() => asker.beat(),
+            _ = summary.tick() => service.summarise(),
             Ok(()) = link.changed() => beat.reset_immediately(),
             Ok(()) = paused.changed() => {
                 let is_paused = *paused.borrow_and_update();
@@ -250,6 +261,8 @@ struct Service {
     /// Counts of the other login processes.
     counting: Counting,
     figures: Arc<Figures>,
+    /// The counters when refused log-ins were summarised last.
+    summarised: Counters,
 }
 
 impl Service {
@@ -299,9 +312,28 @@ impl Service {
         }
     }
 
+    /// Says how many log-ins were refused since the last time, if any were.
+    fn summarise(&mut self) {
+        let now = self.core.counters();
+        let before = std::mem::replace(&mut self.summarised, now);
+        if let Some(refused) = Refused::between(&before, &now) {
+            tracing::info!(
+                seconds = SUMMARY_EVERY.as_secs(),
+                wrong = refused.wrong,
+                throttled = refused.throttled,
+                banned = refused.banned,
+                crowded = refused.crowded,
+                other = refused.other,
+                "log-ins were refused"
+            );
+        }
+    }
+
     fn handle(&mut self, input: Input) {
         self.core.handle(clock::mono(), input);
-        self.figures.count(&self.core);
+        self.figures.count(&self.core, *self.asker.room.borrow());
+        let waiting = i64::try_from(self.core.waiting()).unwrap_or(i64::MAX);
+        self.asker.process.metrics.log_ins_waiting.set(waiting);
         while let Some(output) = self.core.poll_output() {
             match output {
                 Output::Answer { connection, answer } => {
@@ -309,7 +341,7 @@ impl Service {
                     match answer {
                         LoginAnswer::Ticket(_) => metrics.log_ins.add(1),
                         LoginAnswer::Refused(_) | LoginAnswer::Banned(_) => metrics.log_ins_refused.add(1),
-                        LoginAnswer::Located(_) => {}
+                        LoginAnswer::Located(_) | LoginAnswer::Queued(_) => {}
                     }
                     let mut body = Vec::new();
                     answer.write(&mut body);
@@ -318,6 +350,11 @@ impl Service {
                         connection,
                         reason: CloseReason::Finished,
                     });
+                }
+                Output::Queued { connection, queued } => {
+                    let mut body = Vec::new();
+                    LoginAnswer::Queued(queued).write(&mut body);
+                    self.edge.apply(EdgeCommand::Frame { connection, body });
                 }
                 Output::Counted(counted) => self.counting.tell(&counted, false),
                 Output::Forgiven(name) => self.counting.tell(&Counted::Name(name), true),
@@ -346,6 +383,10 @@ struct Asker {
     creation: AccountCreation,
     /// Policy at a log-in to an account that has a client.
     duplicate: DuplicateLogin,
+    /// Names of accounts that do not wait when the realm is full.
+    exempt: BTreeSet<String>,
+    /// The director's newest answer about the realm's room, in a realm with a limit.
+    room: watch::Sender<Option<RealmRoom>>,
     /// The stage of the realm's stop, by the director.
     stage: watch::Sender<Stage>,
     /// Whether the realm has other definitions by now than this process.
@@ -372,6 +413,8 @@ impl Asker {
             authenticator,
             creation: config.account_creation,
             duplicate: config.duplicate_login,
+            exempt: config.exempt_accounts.clone(),
+            room: watch::Sender::new(None),
             stage: watch::Sender::new(Stage::Running),
             is_former: watch::Sender::new(false),
             director: Mutex::new(director_wait()),
@@ -417,7 +460,12 @@ impl Asker {
     async fn ask(&self, question: Output) -> Option<Input> {
         Some(match question {
             Output::Verify { ask, credentials } => Input::Verified(ask, self.verify(credentials).await),
-            Output::Place { ask } => Input::Located(ask, self.place().await),
+            Output::Place { ask, wish } => Input::Placed(ask, self.place(wish).await),
+            Output::Settle { room, session } => {
+                self.settle(room, session).await;
+                return None;
+            }
+            Output::LookUp { ask, account } => Input::LookedUp(ask, self.look_up(account).await),
             Output::Locate { ask, owner } => Input::Located(ask, self.locate(owner).await),
             Output::CheckOut {
                 ask,
@@ -425,18 +473,8 @@ impl Asker {
                 preferred,
             } => Input::CheckedOut(ask, self.check_out(account, preferred).await),
             Output::Open { ask, wanted } => Input::Opened(ask, self.open(wanted).await),
-            Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => return None,
+            Output::Answer { .. } | Output::Queued { .. } | Output::Counted(_) | Output::Forgiven(_) => return None,
         })
-    }
-
-    async fn place(&self) -> Result<Option<Located>, Unavailable> {
-        let answer = self
-            .process
-            .ask::<OwnerAddress>(DirectorAsk::PlaceSession(PlaceSession {}))
-            .await;
-        let located =
-            |address: OwnerAddress| process::located(OwnerId(address.owner), Epoch(address.epoch), &address.address);
-        answer.map(located).map_err(unavailable)
     }
 
     async fn locate(&self, owner: OwnerId) -> Result<Option<Located>, Unavailable> {
@@ -454,6 +492,7 @@ impl Asker {
             database: account.0,
             preferred: preferred.0,
             plays: true,
+            only_active: false,
         });
         let answer = self.db::<CheckedOut>(ask).await;
         let answer = answer.map_err(|Unavailable| NotCheckedOut::Unavailable)?;
@@ -488,6 +527,7 @@ impl Asker {
             ticket: wanted.ticket.0.to_vec(),
             name: wanted.name,
             refuse_duplicate: self.duplicate == DuplicateLogin::Refuse,
+            replaces_only: wanted.replaces_only,
         };
         let subject = self.process.subjects.sessions(wanted.owner);
         let opened: SessionOpened = request(&self.process.bus, "base", subject, &ask)
@@ -500,6 +540,7 @@ impl Asker {
             },
             SessionOpened { outdated: true, .. } => Opened::Outdated,
             SessionOpened { in_use: true, .. } => Opened::InUse,
+            SessionOpened { no_session: true, .. } => Opened::NoSession,
             SessionOpened { refused, .. } => {
                 tracing::warn!(account = %wanted.account, reason = refused, "could not open a session");
                 Opened::Refused

@@ -96,7 +96,12 @@ pub fn director() -> ExitCode {
     let (flags, desired) = director_flags();
     run(Service::Director, &flags, async |begun, health| {
         let spaces = plans(&begun.config.spaces, desired.cells);
-        let plan = Plan { spaces, desired };
+        let max_players = begun.config.max_players;
+        let plan = Plan {
+            spaces,
+            desired,
+            max_players,
+        };
         let reports = begun.config.nats_system.as_deref();
         director::run((&begun.settings, health), &begun.schema, &plan, reports).await
     })

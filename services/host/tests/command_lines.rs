@@ -52,7 +52,7 @@ const USED: [(Service, &[&str]); 6] = [
             "world",
         ],
     ),
-    (Service::Director, &["nats-system", "spaces", "world"]),
+    (Service::Director, &["max-players", "nats-system", "spaces", "world"]),
     (
         Service::Login,
         &[
@@ -61,6 +61,7 @@ const USED: [(Service, &[&str]); 6] = [
             "authentication",
             "account-creation",
             "duplicate-login",
+            "exempt-accounts",
             "data",
             "key",
             "listen",

@@ -156,6 +156,22 @@ fn web_pages_are_admitted_by_their_origins() {
 }
 
 #[test]
+fn players_may_be_limited_and_accounts_exempt() {
+    let (_dir, path) = file("max_players = 5000\nexempt_accounts = [\"gm-ann\", \"gm-bob\"]\n");
+    let unlimited = load(&[], &[]).unwrap();
+    assert_eq!((unlimited.max_players, unlimited.exempt_accounts.len()), (None, 0));
+    let config = load(&["--config", &path], &[]).unwrap();
+    assert_eq!(config.max_players.map(std::num::NonZeroU32::get), Some(5_000));
+    assert!(config.exempt_accounts.contains("gm-ann") && config.exempt_accounts.len() == 2);
+    assert_eq!(load(&["--max-players", "0"], &[]).unwrap().max_players, None);
+    let said = complaint(&["--max-players", "many", "--exempt-accounts", "a,,b"], &[]);
+    assert!(
+        said.contains("number of players") && said.contains("separated by commas"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_second_log_in_replaces_or_is_refused() {
     let (_dir, path) = file(r#"duplicate_login = "refuse""#);
     assert_eq!(load(&[], &[]).unwrap().duplicate_login, DuplicateLogin::Replace);

@@ -7,7 +7,8 @@ use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{Located, Secret};
 
 use crate::{
-    login::{AskId, Checkout},
+    input::{AskId, Checkout, RoomId},
+    places::PlaceNumber,
     turns::Host,
 };
 
@@ -42,7 +43,32 @@ pub(crate) struct Attempt {
     pub(crate) again: Option<Mono>,
     /// When the attempt expires.
     pub(crate) until: Mono,
+    /// Its way into a realm that may be full.
+    pub(crate) entry: Entry,
     pauses: u32,
+}
+
+/// What a log-in has of the realm's room.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Its place in the queue, or the one that it would take.
+    pub(crate) number: PlaceNumber,
+    /// Whether it is in the queue.
+    pub(crate) is_queued: bool,
+    /// Whether it waits like others when the realm is full.
+    pub(crate) waits: bool,
+    /// When the client was authenticated.
+    pub(crate) since: Mono,
+    /// The room that it has asked for, until the director answers.
+    pub(crate) wish: Option<RoomId>,
+    /// The room that it was given, in a realm with a limit.
+    pub(crate) room: Option<RoomId>,
+    /// Whether it was looked up whether the account is active: only then it may have a session.
+    pub(crate) is_looked_up: bool,
+    /// Whether it is to take the place of a session that its account has, and needs no room.
+    pub(crate) replaces: bool,
+    /// Whether a base was asked to use the room, and may still do so.
+    pub(crate) may_open: bool,
 }
 
 /// A client's request.
@@ -72,6 +98,10 @@ pub(crate) enum Step {
     Verifying,
     /// Waits for the director to name a base, for an account that may have none.
     Placing { account: DatabaseId },
+    /// The realm is full: waits for db to say whether the account is active, and may have a session.
+    LookingUp { account: DatabaseId },
+    /// Waits in the queue for its turn to ask for room.
+    Waiting { account: DatabaseId },
     /// Waits for the director to locate an owner. Without an account, the client itself asked.
     Locating {
         /// The account whose session is to be opened there.
@@ -106,6 +136,17 @@ impl Attempt {
             asked: AskId(0),
             again: None,
             until: now.after(LOGIN_WITHIN),
+            entry: Entry {
+                number: PlaceNumber(0),
+                is_queued: false,
+                waits: true,
+                since: now,
+                wish: None,
+                room: None,
+                is_looked_up: false,
+                replaces: false,
+                may_open: false,
+            },
             pauses: 0,
         }
     }
@@ -122,6 +163,12 @@ impl Attempt {
         self.pauses += 1;
         self.step = Step::Pausing(Box::new(next));
         self.again = Some(now.after(pause));
+    }
+
+    /// Waits in the queue, for as long as its client is connected.
+    pub(crate) fn wait(&mut self, account: DatabaseId) {
+        self.step = Step::Waiting { account };
+        (self.again, self.until, self.pauses) = (None, Mono(u64::MAX), 0);
     }
 
     /// When the attempt is due without an answer.

@@ -1,19 +1,25 @@
 //! All log-ins of one process.
 
+mod entering;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
-use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
+use annals_ids::Hash;
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{
     Ban, Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, protocol_hash,
 };
 
+pub use entering::ROOM_EVERY;
+
 use crate::{
     attempt::{Attempt, Kind, LOGIN_WITHIN, Step},
     counts::{Counted, Counts},
+    input::{AskId, Checkout, Input, NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted},
+    places::Places,
     turns::{Host, Turns},
 };
 
@@ -31,198 +37,6 @@ pub const MAX_VERIFYING: usize = 8;
 /// a log-in may take. Beyond that, or beyond its host's share of it, a log-in is refused as busy.
 pub const MAX_QUEUED: usize = 512;
 
-/// Id of a request to another service, repeated in the answer. An answer that is no longer awaited is dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AskId(pub u64);
-
-/// An input of the core.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// A client's request.
-    Request {
-        /// The client's connection.
-        connection: ConnectionId,
-        /// The client's host; hosts take turns.
-        host: Host,
-        request: LoginRequest,
-        /// The keyed hash of the name in the request, if it has one.
-        name: Option<Hash>,
-        /// 32 random bytes, for the ticket.
-        ticket: Secret,
-    },
-    /// A connection has ended; its log-in is dropped.
-    Closed(ConnectionId),
-    /// The answer to [`Output::Verify`].
-    Verified(AskId, Result<Verdict, Unavailable>),
-    /// The answer to [`Output::Place`] and [`Output::Locate`].
-    Located(AskId, Result<Option<Located>, Unavailable>),
-    /// The answer to [`Output::CheckOut`].
-    CheckedOut(AskId, Result<Checkout, NotCheckedOut>),
-    /// The answer to [`Output::Open`].
-    Opened(AskId, Result<Opened, Unavailable>),
-    /// Another login process has counted this.
-    Counted(Counted),
-    /// Another login process has admitted a client under this name, whose counts are cleared.
-    Forgiven(Hash),
-    /// What other login processes have counted before this one started, each with the time until it is forgiven.
-    Learned(Vec<(Counted, Duration)>),
-    /// Time has passed.
-    Time,
-    /// Whether new log-ins are refused as busy. Those in progress continue, and bases are located as before: players
-    /// who play are not affected.
-    Pause(bool),
-    /// The realm is shutting down: every log-in is refused from now on.
-    ShutDown,
-}
-
-/// An output of the core.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// Verify what the client shows, and return the account. At most [`MAX_VERIFYING`] wait for their answers.
-    Verify {
-        /// Repeated in the answer.
-        ask: AskId,
-        /// The credentials that the client sent.
-        credentials: Credentials,
-    },
-    /// Ask the director for a base for a new session.
-    Place {
-        /// Repeated in the answer.
-        ask: AskId,
-    },
-    /// Ask the director where an owner is.
-    Locate {
-        /// Repeated in the answer.
-        ask: AskId,
-        owner: OwnerId,
-    },
-    /// Ask db to check out an account and return its stored properties.
-    CheckOut {
-        /// Repeated in the answer.
-        ask: AskId,
-        account: DatabaseId,
-        /// The owner to check it out to, unless it is activated on another.
-        preferred: OwnerId,
-    },
-    /// Ask a base to open a session.
-    Open {
-        /// Repeated in the answer.
-        ask: AskId,
-        /// The session.
-        wanted: Wanted,
-    },
-    /// The other login processes are to count this too.
-    Counted(Counted),
-    /// The other login processes are to clear the counts of a name.
-    Forgiven(Hash),
-    /// Answer a client. It is the last output for its connection.
-    Answer {
-        connection: ConnectionId,
-        answer: LoginAnswer,
-    },
-}
-
-/// Result of verifying credentials.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// They are those of this account.
-    Good(Authenticated),
-    /// Name and password do not match, or there is no such account; the two are not distinguished. Also: somebody else
-    /// has the name that the client registers.
-    Wrong(Wrong),
-    /// The account is banned; the credentials are right.
-    Banned(Ban),
-    /// They cannot be used, whatever the account: another reason.
-    Refused(LoginRefusal),
-}
-
-/// An account whose client is authenticated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authenticated {
-    pub account: DatabaseId,
-    /// The account's name: as the client wrote it, or as a token or a service names it.
-    pub name: String,
-}
-
-/// Wrong credentials, which count as a guess.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
-    Password,
-    Token,
-    /// The client registers a name that another account has.
-    Taken,
-}
-
-impl From<Wrong> for LoginRefusal {
-    fn from(wrong: Wrong) -> Self {
-        match wrong {
-            Wrong::Password => Self::WrongPassword,
-            Wrong::Token => Self::WrongToken,
-            Wrong::Taken => Self::NameTaken,
-        }
-    }
-}
-
-/// The service did not answer, or was not able to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unavailable;
-
-/// Why an account was not checked out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotCheckedOut {
-    /// It was banned after its password was verified.
-    Banned(Ban),
-    Unavailable,
-}
-
-/// A checked-out account, with its stored properties.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Checkout {
-    /// The owner that it is checked out to.
-    pub owner: OwnerId,
-    /// Number of the check-out.
-    pub number: u64,
-    /// Type of its entity.
-    pub type_id: TypeId,
-    /// Stored properties, as db encodes them; passed through.
-    pub properties: Vec<u8>,
-    /// Key for the person's data; passed through; empty if there is none.
-    pub key: Vec<u8>,
-}
-
-/// A request for a base to open a session.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
-    /// Owner that is the base.
-    pub owner: OwnerId,
-    /// Epoch of that owner.
-    pub epoch: Epoch,
-    pub account: DatabaseId,
-    /// Its check-out.
-    pub checkout: Checkout,
-    /// SHA-256 of the ticket's secret.
-    pub ticket: Hash,
-    /// The account's name.
-    pub name: String,
-}
-
-/// A base's answer to a request for a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
-    /// It is open.
-    Session {
-        session: SessionId,
-        /// Epoch of the base.
-        epoch: Epoch,
-    },
-    /// The check-out or the epoch is outdated.
-    Outdated,
-    /// Refused: there is no room, or the stored properties do not fit the schema.
-    Refused,
-    /// Refused: another client of the account is connected, and the request does not replace it.
-    InUse,
-}
-
 /// Counters since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -234,7 +48,9 @@ pub struct Counters {
     pub wrong: u64,
     /// Log-ins refused because a name or an address was tried too often, or has registered too many accounts.
     pub throttled: u64,
-    /// Log-ins refused because too many passwords waited to be verified.
+    /// Log-ins that had to wait in the queue because the realm was full.
+    pub queued: u64,
+    /// Log-ins refused because too many passwords waited to be verified, or too many clients in the queue.
     pub crowded: u64,
     /// Log-ins refused because the account is banned.
     pub banned: u64,
@@ -242,6 +58,54 @@ pub struct Counters {
     pub refused: u64,
     /// Steps repeated because a check-out was outdated.
     pub outdated: u64,
+}
+
+/// Log-ins that were refused in some time: a summary, since attackers decide how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Wrong credentials.
+    pub wrong: u64,
+    /// A name or an address was tried too often.
+    pub throttled: u64,
+    /// The account is banned.
+    pub banned: u64,
+    /// Too many waited.
+    pub crowded: u64,
+    /// Any other reason.
+    pub other: u64,
+}
+
+impl Refused {
+    /// What was refused from one time to a later one; `None` if nothing was.
+    #[must_use]
+    pub fn between(before: &Counters, now: &Counters) -> Option<Self> {
+        let refused = Self {
+            wrong: now.wrong - before.wrong,
+            throttled: now.throttled - before.throttled,
+            banned: now.banned - before.banned,
+            crowded: now.crowded - before.crowded,
+            other: now.refused - before.refused,
+        };
+        let Self {
+            wrong,
+            throttled,
+            banned,
+            crowded,
+            other,
+        } = refused;
+        (wrong + throttled + banned + crowded + other > 0).then_some(refused)
+    }
+}
+
+/// What the front of the queue does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Front {
+    /// Nothing: nobody waits, or log-ins are paused.
+    Idle,
+    /// The client on this connection has asked for room.
+    Asking(ConnectionId),
+    /// There was no room; it asks again at this time.
+    Pausing(Mono),
 }
 
 /// A client that asks: its connection, its host, and the keyed hash of the name that it gives.
@@ -262,6 +126,13 @@ pub struct Login {
     /// since their passwords are compared all the same.
     verifying: BTreeMap<AskId, Mono>,
     counts: Counts,
+    /// Clients that wait until the realm has room.
+    places: Places,
+    front: Front,
+    /// Whether the realm has a limit of players, by the director's newest answer.
+    is_limited: bool,
+    last_number: u64,
+    last_room: u64,
     outputs: VecDeque<Output>,
     last_ask: u64,
     is_paused: bool,
@@ -278,6 +149,11 @@ impl Default for Login {
             queue: Turns::new(MAX_QUEUED),
             verifying: BTreeMap::new(),
             counts: Counts::default(),
+            places: Places::default(),
+            front: Front::Idle,
+            is_limited: false,
+            last_number: 0,
+            last_room: 0,
             outputs: VecDeque::new(),
             last_ask: 0,
             is_paused: false,
@@ -304,8 +180,10 @@ impl Login {
                 name,
                 ticket,
             } => self.begin(now, (connection, host, name), request, ticket),
-            Input::Closed(connection) => drop(self.take(connection)),
+            Input::Closed(connection) => self.closed(now, connection),
             Input::Verified(ask, verdict) => self.verified(now, ask, verdict),
+            Input::Placed(ask, placed) => self.placed(now, ask, placed),
+            Input::LookedUp(ask, found) => self.looked_up(now, ask, found),
             Input::Located(ask, place) => self.located(now, ask, place),
             Input::CheckedOut(ask, checkout) => self.checked_out(now, ask, checkout),
             Input::Opened(ask, opened) => self.opened(now, ask, opened),
@@ -317,12 +195,16 @@ impl Login {
                 .iter()
                 .for_each(|(counted, remaining)| self.counts.learn(now, counted, *remaining)),
             Input::Time => self.pass_time(now),
-            Input::Pause(is_paused) => self.is_paused = is_paused,
+            Input::Pause(is_paused) => {
+                self.is_paused = is_paused;
+                self.ask_for_room(now);
+            }
             Input::ShutDown => {
                 self.shuts_down = true;
                 while let Some((&connection, _)) = self.attempts.first_key_value() {
                     self.refuse(connection, LoginRefusal::ShuttingDown);
                 }
+                self.places = Places::default();
             }
         }
     }
@@ -335,7 +217,12 @@ impl Login {
     /// When [`Input::Time`] is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Mono> {
-        self.due.first().map(|(at, _)| *at)
+        let due = self.due.first().map(|(at, _)| *at).filter(|at| *at < Mono(u64::MAX));
+        let front = match self.front {
+            Front::Pausing(at) if !self.is_paused && self.places.here() > 0 => Some(at),
+            _ => None,
+        };
+        [due, front, self.places.deadline()].into_iter().flatten().min()
     }
 
     /// Counters since the process began.
@@ -344,10 +231,16 @@ impl Login {
         self.counters
     }
 
-    /// Number of log-ins in progress.
+    /// Number of log-ins in progress, without those that wait in the queue.
     #[must_use]
     pub fn attempts(&self) -> usize {
-        self.attempts.len()
+        self.attempts.len() - self.places.here()
+    }
+
+    /// Number of places in the queue.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.places.len()
     }
 
     /// Number of log-ins whose password waits to be verified.
@@ -372,7 +265,7 @@ impl Login {
         if self.shuts_down {
             return self.refuse(connection, LoginRefusal::ShuttingDown);
         }
-        if self.attempts.len() >= MAX_ATTEMPTS {
+        if self.attempts() >= MAX_ATTEMPTS {
             return self.refuse(connection, LoginRefusal::Busy);
         }
         match request {
@@ -487,8 +380,8 @@ impl Login {
                     self.counters.registered += 1;
                 }
                 *name = Some(good.name);
-                attempt.step = Step::Placing { account: good.account };
-                self.ask(now, attempt);
+                attempt.entry.waits = good.waits;
+                self.enter(now, attempt, good.account);
             }
             Ok(Verdict::Wrong(wrong)) => {
                 let counted = [Some(Counted::Host(host)), name_hash.map(Counted::Name)];
@@ -506,13 +399,12 @@ impl Login {
     }
 
     fn located(&mut self, now: Mono, ask: AskId, place: Result<Option<Located>, Unavailable>) {
-        let is_wanted = |step: &Step| matches!(step, Step::Placing { .. } | Step::Locating { .. });
+        let is_wanted = |step: &Step| matches!(step, Step::Locating { .. });
         let Some(mut attempt) = self.take_asked(ask, is_wanted) else {
             return;
         };
         let connection = attempt.connection;
         let account = match &attempt.step {
-            Step::Placing { account } => Some(*account),
             Step::Locating { account, .. } => *account,
             _ => None,
         };
@@ -547,7 +439,10 @@ impl Login {
                 account: Some(account),
                 owner: checkout.owner,
             },
-            Err(NotCheckedOut::Banned(ban)) => return self.refuse_banned(attempt.connection, ban),
+            Err(NotCheckedOut::Banned(ban)) => {
+                self.leave(&attempt, None);
+                return self.refuse_banned(attempt.connection, ban);
+            }
             Err(NotCheckedOut::Unavailable) => return self.take_again(now, attempt),
         };
         self.ask(now, attempt);
@@ -561,20 +456,31 @@ impl Login {
         let (connection, Step::Opening { account, base, .. }) = (attempt.connection, attempt.step.clone()) else {
             return;
         };
-        match (opened, attempt.kind) {
+        match (opened, &attempt.kind) {
             (Ok(Opened::Session { session, epoch }), Kind::LogIn { ticket, .. }) => {
                 self.counters.tickets += 1;
-                let base = Located { epoch, ..base };
-                let secret = ticket;
-                let ticket = Ticket { session, secret, base };
+                self.leave(&attempt, Some((base.owner, session)));
+                let ticket = Ticket {
+                    session,
+                    secret: ticket.clone(),
+                    base: Located { epoch, ..base },
+                };
                 self.answer(connection, LoginAnswer::Ticket(ticket));
             }
-            (Ok(Opened::Refused), _) | (_, Kind::Locate) => self.refuse(connection, LoginRefusal::Busy),
-            (Ok(Opened::InUse), _) => self.refuse(connection, LoginRefusal::LoggedIn),
+            (Ok(Opened::NoSession), _) if attempt.entry.replaces => self.queue_up(now, attempt, account),
+            (Ok(Opened::Refused | Opened::NoSession), _) | (_, Kind::Locate) => {
+                attempt.entry.may_open = false;
+                self.leave(&attempt, None);
+                self.refuse(connection, LoginRefusal::Busy);
+            }
+            (Ok(Opened::InUse), _) => {
+                attempt.entry.may_open = false;
+                self.leave(&attempt, None);
+                self.refuse(connection, LoginRefusal::LoggedIn);
+            }
             // Both the holder of the base and the valid check-out may have changed.
-            (outdated, kind) => {
+            (outdated, Kind::LogIn { .. }) => {
                 self.counters.outdated += u64::from(outdated.is_ok());
-                attempt.kind = kind;
                 let (account, owner) = (Some(account), base.owner);
                 attempt.pause(now, Step::Locating { account, owner });
                 self.put(attempt);
@@ -588,6 +494,7 @@ impl Login {
             && let Some(mut attempt) = self.take(connection)
         {
             if attempt.until <= now {
+                self.leave(&attempt, None);
                 self.refuse(connection, LoginRefusal::Busy);
                 continue;
             }
@@ -603,6 +510,7 @@ impl Login {
             self.ask(now, attempt);
         }
         self.verify_next(now);
+        self.pass_time_in_queue(now);
     }
 
     /// Retries a step that a service was not able to answer, after a pause.
@@ -616,7 +524,11 @@ impl Login {
     fn ask(&mut self, now: Mono, mut attempt: Attempt) {
         let ask = self.next_ask();
         let output = match (&attempt.step, &attempt.kind) {
-            (Step::Placing { .. }, _) => Output::Place { ask },
+            (Step::Placing { .. }, _) => Output::Place {
+                ask,
+                wish: self.wish(now, &mut attempt.entry),
+            },
+            (Step::LookingUp { account }, _) => Output::LookUp { ask, account: *account },
             (Step::Locating { owner, .. }, _) => Output::Locate { ask, owner: *owner },
             (Step::CheckingOut { account, base }, _) => Output::CheckOut {
                 ask,
@@ -630,19 +542,24 @@ impl Login {
                     checkout,
                 },
                 Kind::LogIn { ticket, name, .. },
-            ) => Output::Open {
-                ask,
-                wanted: Wanted {
-                    owner: base.owner,
-                    epoch: base.epoch,
-                    account: *account,
-                    checkout: checkout.clone(),
-                    ticket: ticket.digest(),
-                    name: name.clone().unwrap_or_default(),
-                },
-            },
+            ) => {
+                attempt.entry.may_open |= !attempt.entry.replaces;
+                Output::Open {
+                    ask,
+                    wanted: Wanted {
+                        owner: base.owner,
+                        epoch: base.epoch,
+                        account: *account,
+                        checkout: checkout.clone(),
+                        ticket: ticket.digest(),
+                        name: name.clone().unwrap_or_default(),
+                        replaces_only: attempt.entry.replaces,
+                    },
+                }
+            }
             // A password is verified once, and nothing is requested in a pause.
-            (Step::Queued | Step::Verifying | Step::Pausing(_) | Step::Opening { .. }, _) => {
+            (Step::Queued | Step::Verifying | Step::Waiting { .. } | Step::Pausing(_) | Step::Opening { .. }, _) => {
+                self.leave(&attempt, None);
                 return self.refuse(attempt.connection, LoginRefusal::Busy);
             }
         };
@@ -662,7 +579,9 @@ impl Login {
     }
 
     fn answer(&mut self, connection: ConnectionId, answer: LoginAnswer) {
-        self.take(connection);
+        if let Some(attempt) = self.take(connection) {
+            self.leave(&attempt, None);
+        }
         self.outputs.push_back(Output::Answer { connection, answer });
     }
 
@@ -673,7 +592,7 @@ impl Login {
 
     fn put(&mut self, attempt: Attempt) {
         let connection = attempt.connection;
-        if !matches!(attempt.step, Step::Queued | Step::Pausing(_)) {
+        if !matches!(attempt.step, Step::Queued | Step::Waiting { .. } | Step::Pausing(_)) {
             self.asked.insert(attempt.asked, connection);
         }
         self.due.insert((attempt.due(), connection));

@@ -42,7 +42,7 @@ pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerSignal, Ghos
 pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, FOUND_LIMIT, MAX_VALUE_BYTES, Stored, check_args};
 pub use ids::{BLOCK, IdBlocks};
 pub use lifecycle_events::{LifecycleEvent, ShutDown};
-pub use output::{Begun, ConnectionId, NotOpened, NotOrdered, Output, Request};
+pub use output::{Begun, ConnectionId, NotOpened, NotOrdered, Output, Played, Request};
 pub use owner::{Beginning, ClientCallStatus, Input, Owner, Role};
 pub use owner_context::OwnerContext;
 pub use showing::{Showing, Viewer, shown_upto};

@@ -99,6 +99,15 @@ pub struct Begun {
     pub was_active: bool,
 }
 
+/// The sessions of an owner, as the director counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Played {
+    /// Their number, with and without a connection.
+    pub sessions: u64,
+    /// The newest one that was opened, whether it has ended or not; 0 if there was none.
+    pub newest: SessionId,
+}
+
 /// Why no session was opened, or no entity activated. Display is for the operator; the client is told only that the
 /// realm is busy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -120,6 +129,9 @@ pub enum NotOpened {
     /// The account was banned while it logged in. The next log-in tells the client why.
     #[error("the account was banned a moment ago")]
     Banned,
+    /// The realm is full, and the account has no session that the log-in could replace. The client waits.
+    #[error("the realm is full, and the account has no session to replace")]
+    NoSession,
 }
 
 /// Why an operator's order was not recorded.

@@ -31,7 +31,7 @@ use crate::{
     journal::Journal,
     lifecycle_events::{LifecycleEvent, LifecycleEvents},
     outbound::OutboundAnswer,
-    output::{Output, Request},
+    output::{Output, Played, Request},
     owner_context::{GlobalNotice, Local, OwnerContext, OwnerContextParts},
     schedule::Due,
     tally::{CostKind, Member},
@@ -105,6 +105,11 @@ pub trait Role {
 
     /// The owner's load and its distribution, for the director; `None` for a kind that is not balanced by load.
     fn survey(&self, _cx: &OwnerContext) -> Option<Survey> {
+        None
+    }
+
+    /// The owner's sessions, for the director; `None` for a kind that has no clients.
+    fn played(&self) -> Option<Played> {
         None
     }
 
@@ -349,6 +354,12 @@ impl<R: Role> Owner<R> {
     #[must_use]
     pub fn survey(&self) -> Option<Survey> {
         self.role.survey(&self.cx)
+    }
+
+    /// The owner's sessions, if its kind has clients.
+    #[must_use]
+    pub fn played(&self) -> Option<Played> {
+        self.role.played()
     }
 
     /// An overview of a region, if its entities are in spaces.

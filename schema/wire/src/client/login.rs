@@ -1,4 +1,4 @@
-//! The log-in connection: one request, one answer.
+//! The log-in connection: one request, and one answer, before which the client may be told its position in the queue.
 
 use std::{fmt, net::SocketAddr};
 
@@ -99,6 +99,17 @@ pub enum LoginAnswer {
     Refused(LoginRefusal),
     /// The account is banned; the password is right.
     Banned(Ban),
+    /// The realm is full, and the client waits in the queue. More of these may follow, and then another answer.
+    Queued(Queued),
+}
+
+/// A client's place in the queue of its login process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// 1 for the client that is admitted next.
+    pub position: u64,
+    /// Number of places in the queue.
+    pub length: u64,
 }
 
 /// Permission to connect to a base, once.
@@ -321,6 +332,11 @@ impl LoginAnswer {
                 out.push(4);
                 ban.write(out);
             }
+            LoginAnswer::Queued(Queued { position, length }) => {
+                out.push(5);
+                put_number(out, *position);
+                put_number(out, *length);
+            }
         }
     }
 
@@ -353,6 +369,10 @@ impl LoginAnswer {
             2 => LoginAnswer::Located(Located::read(reader)?),
             3 => LoginAnswer::Refused(take_reason(reader, LoginRefusal::from_code)?),
             4 => LoginAnswer::Banned(Ban::read(reader)?),
+            5 => LoginAnswer::Queued(Queued {
+                position: reader.number("position")?,
+                length: reader.number("length of the queue")?,
+            }),
             _ => return Err(wrong),
         };
         reader.finish("end of log-in answer")?;

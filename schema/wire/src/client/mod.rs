@@ -38,7 +38,7 @@ pub use framing::{FrameBuffer, FrameTooLarge, put_frame};
 pub use hello::{Hello, HelloAnswer, Proof, Rejection, Welcome};
 pub use login::{
     Credentials, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_NAME_BYTES, MAX_PASSWORD_BYTES, MAX_TOKEN_BYTES,
-    Password, Ticket, Token,
+    Password, Queued, Ticket, Token,
 };
 pub use movements::{Movements, Reads};
 pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};

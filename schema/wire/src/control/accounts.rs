@@ -96,6 +96,9 @@ pub struct CheckOut {
     /// Whether it is for a player, who must not be banned.
     #[prost(bool, tag = "3")]
     pub plays: bool,
+    /// Whether nothing is checked out: the answer names the owner, or 0, and nothing else.
+    #[prost(bool, tag = "4")]
+    pub only_active: bool,
 }
 
 /// The answer to [`DbAsk::CheckOut`].

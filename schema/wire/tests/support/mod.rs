@@ -12,8 +12,8 @@ use annals_ids::{
 use annals_wire::client::{
     Ban, Call, CallRefusal, Credentials, DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, Hello,
     HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_DOWNLOAD_BYTES, Move, Moved, Movements,
-    Moves, Password, Proof, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram, ToServer,
-    ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
+    Moves, Password, Proof, Queued, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
+    ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
 };
 
 /// Any frame or datagram, so that one test serves all.
@@ -223,7 +223,7 @@ fn pick<T: Copy>(all: &[T], dice: &mut Dice<'_>) -> T {
 }
 
 fn login_answer(dice: &mut Dice<'_>) -> LoginAnswer {
-    match dice() % 4 {
+    match dice() % 5 {
         0 => LoginAnswer::Ticket(Ticket {
             session: SessionId(number(dice)),
             secret: secret(dice),
@@ -231,6 +231,10 @@ fn login_answer(dice: &mut Dice<'_>) -> LoginAnswer {
         }),
         1 => LoginAnswer::Located(located(dice)),
         2 => LoginAnswer::Banned(ban(dice)),
+        3 => LoginAnswer::Queued(Queued {
+            position: number(dice),
+            length: number(dice),
+        }),
         _ => LoginAnswer::Refused(pick(&LoginRefusal::ALL, dice)),
     }
 }

@@ -314,6 +314,44 @@ fn a_client_of_an_avatar_still_belongs_to_its_account() {
 }
 
 #[test]
+fn in_a_full_realm_only_an_account_with_a_session_is_admitted() {
+    let mut host = Host::new();
+    let full = |host: &mut Host, request, account| {
+        let ticket = host.secret();
+        let mut wanted = open(host, request, account, account, &ticket);
+        wanted.replaces_only = true;
+        host.role(BaseInput::OpenSession(wanted));
+        host.settle();
+        host.opened.pop().expect("it is answered").1
+    };
+    assert_eq!(full(&mut host, 1, 5), Err(NotOpened::NoSession));
+    let mut first = log_in(&mut host, 5, 1);
+    let played = host.owner.played().expect("a base has clients");
+    assert_eq!((played.sessions, played.newest), (1, first.session));
+    let second = full(&mut host, 2, 5).expect("it takes the place of the first");
+    first.listen(&mut host);
+    assert_eq!(first.closed, Some(CloseReason::LoggedInElsewhere));
+    let played = host.owner.played().expect("a base has clients");
+    assert_eq!((played.sessions, played.newest), (1, second));
+    assert_eq!(full(&mut host, 3, 6), Err(NotOpened::NoSession));
+    // A session that plays another entity by now is one of the account, too.
+    let mut player = log_in(&mut host, 7, 2);
+    player.call(
+        &mut host,
+        annals_ids::Part::Base,
+        "become",
+        &[annals_def::Value::UInt(0)],
+    );
+    host.settle();
+    player.listen(&mut host);
+    assert!(full(&mut host, 4, 7).is_ok());
+    // The next holder of the owner reports the sessions that it has taken over.
+    let before = host.owner.played();
+    host.crash();
+    assert_eq!(host.owner.played(), before);
+}
+
+#[test]
 fn opening_twice_with_one_ticket_opens_once() {
     let mut host = Host::new();
     let ticket = host.secret();

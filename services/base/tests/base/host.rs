@@ -379,6 +379,7 @@ pub(crate) fn open(host: &Host, request: u64, account: u64, checkout: u64, ticke
         ticket: ticket.digest().0,
         name: name(account),
         duplicate: DuplicateLogin::Replace,
+        replaces_only: false,
     }
 }
 

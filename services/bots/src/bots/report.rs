@@ -116,6 +116,8 @@ pub struct BotReport {
     pub resent: u64,
     /// Number of session resumptions.
     pub resumed: u64,
+    /// Log-ins that waited in the queue of a full realm.
+    pub queued: u64,
     /// Number of times another process continued the session without an interruption.
     pub moved: u64,
     /// Warnings of sending too much: must be 0.
@@ -189,6 +191,7 @@ impl BotReport {
             malformed: 0,
             resent: 0,
             resumed: 0,
+            queued: 0,
             moved: 0,
             gaps: Vec::new(),
             rate_warnings: 0,
@@ -382,6 +385,10 @@ impl fmt::Display for BotsReport {
             total(|bot| bot.resumed),
             total(|bot| bot.ended.len() as u64)
         )?;
+        let queued = total(|bot| bot.queued);
+        if queued > 0 {
+            writeln!(f, "queue of a full realm: {queued} log-ins waited in it")?;
+        }
         writeln!(
             f,
             "calls: {} made, {} accepted, {} refused, {} lost with their target, {} sent again; {} methods driven; \

@@ -91,6 +91,8 @@ pub(super) struct Session<'b, 'p> {
     away: Option<Instant>,
     /// Whether it is counted as interrupted.
     is_interrupted: bool,
+    /// Whether the bot waits in the queue of a full realm.
+    is_queued: bool,
     interruptions: Vec<Interruption>,
 }
 
@@ -131,6 +133,7 @@ impl<'b, 'p> Session<'b, 'p> {
             recent_calls: VecDeque::new(),
             away: None,
             is_interrupted: false,
+            is_queued: false,
             interruptions: Vec::new(),
         }
     }
@@ -173,6 +176,9 @@ impl<'b, 'p> Session<'b, 'p> {
             }
         }
         self.close_interruptions(Instant::now(), after);
+        if self.is_queued {
+            self.bot.tally.queued.fetch_sub(1, Ordering::Relaxed);
+        }
         if !self.client.core().has_ended() {
             self.say_goodbye().await?;
         }
@@ -298,13 +304,23 @@ impl<'b, 'p> Session<'b, 'p> {
             &Event::Connected { entity, type_id, .. } => {
                 report.log_ins += 1;
                 self.logged_in = Some(now);
-                report.log_in_times.saturating_record(microseconds(now - self.began));
+                if self.is_queued {
+                    self.is_queued = false;
+                    self.bot.tally.queued.fetch_sub(1, Ordering::Relaxed);
+                } else {
+                    report.log_in_times.saturating_record(microseconds(now - self.began));
+                }
                 if let Some(from) = self.bot.interrupted.take() {
                     self.interruptions.push(Interruption { from, to: Some(now) });
                 }
                 self.bot.tally.connected.fetch_add(1, Ordering::Relaxed);
                 self.bot.trader.forget();
                 self.controls(entity, type_id, now);
+            }
+            Event::Queued { .. } if !self.is_queued => {
+                self.is_queued = true;
+                report.queued += 1;
+                self.bot.tally.queued.fetch_add(1, Ordering::Relaxed);
             }
             &Event::Controls { entity, type_id } => self.controls(entity, type_id, now),
             Event::Resumed { .. } => {
@@ -340,6 +356,7 @@ impl<'b, 'p> Session<'b, 'p> {
             | Event::Left { .. }
             | Event::SpaceEntered { .. }
             | Event::SpaceDataChanged { .. }
+            | Event::Queued { .. }
             | Event::Banned(_)
             | Event::DownloadProgressed { .. }
             | Event::Downloaded { .. }

@@ -3,6 +3,7 @@
 
 mod downloads;
 mod moving;
+mod queue;
 
 use std::{net::SocketAddr, sync::Arc};
 

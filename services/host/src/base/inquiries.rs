@@ -144,7 +144,7 @@ async fn find(
 /// The base owner that the director names for one more entity. Waits for a director that knows one.
 async fn place(process: &Process) -> OwnerId {
     loop {
-        let asked = DirectorAsk::PlaceSession(PlaceSession {});
+        let asked = DirectorAsk::PlaceSession(PlaceSession::default());
         match process.ask::<OwnerAddress>(asked).await {
             Ok(place) if place.owner != 0 => return OwnerId(place.owner),
             Ok(_) => tracing::debug!("the director knows no base owner"),

@@ -1,6 +1,6 @@
 //! Layers of settings, each value with its source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::num::NonZeroU32;
@@ -147,6 +147,8 @@ impl Layers {
             duplicate_login: self.read("duplicate_login", duplicate_login),
             authentication: self.read("authentication", |text| text.parse()),
             account_creation: self.account_creation(),
+            max_players: self.read("max_players", max_players),
+            exempt_accounts: self.read_optional("exempt_accounts", names).unwrap_or_default(),
             keep_cell_events: self.read("keep_cell_events", |text| text.parse()),
             spaces: self.read("spaces", |text| text.parse()),
             telemetry: Telemetry {
@@ -360,6 +362,24 @@ fn bandwidth(text: &str) -> Result<Option<NonZeroU32>, Advice> {
             u32::MAX
         ))),
     }
+}
+
+fn max_players(text: &str) -> Result<Option<NonZeroU32>, Advice> {
+    match text.parse() {
+        Ok(players) => Ok(NonZeroU32::new(players)),
+        Err(_) => Err(Advice(format!(
+            "write a number of players, 1 to {}, or 0 for no limit",
+            u32::MAX
+        ))),
+    }
+}
+
+fn names(text: &str) -> Result<BTreeSet<String>, Advice> {
+    let names: BTreeSet<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    if names.iter().any(String::is_empty) {
+        return Err(Advice("write names of accounts, separated by commas".to_owned()));
+    }
+    Ok(names)
 }
 
 fn duplicate_login(text: &str) -> Result<DuplicateLogin, Advice> {

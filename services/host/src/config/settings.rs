@@ -310,6 +310,20 @@ pub(super) const SETTINGS: [Setting; 38] = [
         &[Login],
     ),
     setting(
+        "max_players",
+        Some("0"),
+        "COUNT",
+        "Maximum players of the realm; further ones wait in a queue; 0 for no limit",
+        &[Director],
+    ),
+    setting(
+        "exempt_accounts",
+        None,
+        "NAMES",
+        "Names of accounts, separated by commas, that do not wait when the realm is full, such as those of game masters",
+        &[Login],
+    ),
+    setting(
         "keep_cell_events",
         Some("forever"),
         "AGE",

@@ -160,6 +160,15 @@ async fn checked_out(store: &Store, schema: &Schema, wanted: &CheckOut) -> Check
         ..CheckedOut::default()
     };
     let database = DatabaseId(wanted.database);
+    if wanted.only_active {
+        return match accounts::checkout_of(store, database).await {
+            Ok(checkout) => CheckedOut {
+                owner: checkout.map_or(0, |checkout| checkout.owner.0),
+                ..CheckedOut::default()
+            },
+            Err(error) => failed(Chain(&error).to_string()),
+        };
+    }
     let checkout = match check_out(store, wanted).await {
         Ok(Ok(Some(checkout))) => checkout,
         Ok(Ok(None)) => return failed(format!("there is no entity {database} in the database")),

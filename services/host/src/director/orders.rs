@@ -210,13 +210,14 @@ impl Leader {
         stage
     }
 
-    /// Records the load of an owner, if the process that reports it is its holder.
+    /// Records the load of an owner and its sessions, if the process that reports it is its holder.
     fn weigh(&mut self, process: ProcessId, held: &Holding) {
         let owner = OwnerId(held.owner);
         let order = self.orders.get(&owner).filter(|(_, holder)| *holder == process);
         if order.is_none_or(|(order, _)| order.epoch != held.epoch) {
             return;
         }
+        self.count_sessions(held);
         match held.load.as_ref().map(Load::try_from) {
             Some(Ok(load)) => self.balance.hear(monotonic(), owner, load),
             Some(Err(error)) => tracing::warn!(%owner, %error, "ignored a malformed load report"),
@@ -240,6 +241,7 @@ impl Leader {
             owner: owner.0,
             epoch,
             address,
+            room: None,
         }
     }
 }

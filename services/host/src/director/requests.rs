@@ -1,7 +1,7 @@
 //! The requests that the leading director answers.
 
 use annals_director::{GrantError, Upgrade};
-use annals_ids::{OwnerId, OwnerKind, ProcessId};
+use annals_ids::{OwnerId, ProcessId};
 use annals_wire::control::{self, BUS_VERSION, DirectorAsk, DirectorRequest, IdBlock, Orders, Register, Registered};
 
 use super::Leader;
@@ -65,10 +65,8 @@ impl Leader {
                     to: ids.end,
                 }))
             }
-            Some(DirectorAsk::PlaceSession(_)) => {
-                let owner = self.membership.place(OwnerKind::Base);
-                Some(control::encode(&self.locate(owner)))
-            }
+            Some(DirectorAsk::PlaceSession(asked)) => Some(control::encode(&self.place(asked))),
+            Some(DirectorAsk::SettleRoom(settled)) => Some(control::encode(&self.settle(settled))),
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
             Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
             Some(DirectorAsk::Cells(_)) => Some(control::encode(&self.cells())),

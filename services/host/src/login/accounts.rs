@@ -78,7 +78,7 @@ impl Asker {
         }
         let fits = self.passwords.fits(password.0, found.password.clone()).await;
         Ok(match fits.map_err(not_compared)? {
-            true => admitted(found, name),
+            true => self.admitted(found, name),
             false => Verdict::Wrong(Wrong::Password),
         })
     }
@@ -97,7 +97,7 @@ impl Asker {
                 .await
                 .map_err(not_compared)?;
         Ok(match fits {
-            true => admitted(created, name),
+            true => self.admitted(created, name),
             false => Verdict::Wrong(wrong),
         })
     }
@@ -132,7 +132,7 @@ impl Asker {
     async fn account_named(&self, name: String) -> Result<Verdict, Unavailable> {
         let found = self.find(&name).await?;
         if found.database != 0 {
-            return Ok(admitted(found, name));
+            return Ok(self.admitted(found, name));
         }
         if self.creation != AccountCreation::Open {
             return Ok(Verdict::Refused(LoginRefusal::NoAccount));
@@ -141,7 +141,7 @@ impl Asker {
             return Ok(Verdict::Refused(LoginRefusal::UnfitName));
         }
         let created = self.create(&name, String::new()).await?;
-        Ok(admitted(created, name))
+        Ok(self.admitted(created, name))
     }
 
     async fn find(&self, name: &str) -> Result<AccountFound, Unavailable> {
@@ -175,16 +175,20 @@ impl Asker {
         }
         Ok(answer)
     }
-}
 
-/// The verdict for the right credentials of an account.
-fn admitted(found: AccountFound, name: String) -> Verdict {
-    let account = DatabaseId(found.database);
-    match found.ban {
-        None => Verdict::Good(Authenticated { account, name }),
-        Some(ban) => {
-            tracing::info!(%account, "refused a log-in: the account is banned");
-            Verdict::Banned(ban.into())
+    /// The verdict for the right credentials of an account.
+    fn admitted(&self, found: AccountFound, name: String) -> Verdict {
+        let account = DatabaseId(found.database);
+        match found.ban {
+            None => Verdict::Good(Authenticated {
+                account,
+                waits: !self.exempt.contains(&name),
+                name,
+            }),
+            Some(ban) => {
+                tracing::info!(%account, "refused a log-in: the account is banned");
+                Verdict::Banned(ban.into())
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use annals_login::{Counters, Login};
+use annals_wire::control::RealmRoom;
 use tokio::sync::watch;
 
 use crate::{
@@ -19,15 +20,19 @@ use crate::{
 pub(super) struct Figures {
     counters: Mutex<Counters>,
     attempts: AtomicU64,
+    waiting: AtomicU64,
+    room: Mutex<Option<RealmRoom>>,
     /// Whether operators have paused log-ins.
     pub(super) is_paused: watch::Sender<bool>,
 }
 
 impl Figures {
-    /// Takes the figures of the core.
-    pub(super) fn count(&self, core: &Login) {
+    /// Takes the figures of the core, and the director's newest about the realm.
+    pub(super) fn count(&self, core: &Login, room: Option<RealmRoom>) {
         *self.counters.lock().unwrap_or_else(PoisonError::into_inner) = core.counters();
         self.attempts.store(core.attempts() as u64, Ordering::Relaxed);
+        self.waiting.store(core.waiting() as u64, Ordering::Relaxed);
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
     }
 
     fn put(&self, nodes: &mut Nodes<'_>) {
@@ -38,6 +43,20 @@ impl Figures {
             self.attempts.load(Ordering::Relaxed),
             "log-ins in progress",
         );
+        count(
+            "waiting",
+            self.waiting.load(Ordering::Relaxed),
+            "places in the queue of this process, since the realm is full",
+        );
+        if let Some(room) = *self.room.lock().unwrap_or_else(PoisonError::into_inner) {
+            count(
+                "players",
+                room.players,
+                "players of the realm, by the director's newest answer",
+            );
+            count("max_players", room.limit, "maximum players of the realm");
+        }
+        count("queued", counters.queued, "log-ins that had to wait in the queue");
         count("tickets", counters.tickets, "successful log-ins");
         count(
             "wrong",
@@ -57,7 +76,7 @@ impl Figures {
         count(
             "crowded",
             counters.crowded,
-            "log-ins refused because too many passwords waited",
+            "log-ins refused because too many passwords waited, or too many clients in the queue",
         );
         count(
             "banned",

@@ -3,7 +3,7 @@
 use prometheus_client::registry::Unit;
 
 use super::metrics::{Counter, Gauge, Histogram, Metrics};
-use crate::config::Service::{self, Base, Cell, Db, Login};
+use crate::config::Service::{self, Base, Cell, Db, Director, Login};
 
 /// The meaning of the metric of a process's certificates, which has a series for each.
 pub(super) const CERTIFICATE_END: &str = "When a certificate of the process ends, seconds since 1970";
@@ -53,7 +53,7 @@ const fn described(
 const HOLDERS: &[Service] = &[Base, Cell, Db];
 
 /// All metrics, beside those that every process has.
-pub(super) const METRICS: [Described; 20] = [
+pub(super) const METRICS: [Described; 22] = [
     described(
         ("tick_duration", "annals.tick.duration"),
         "Work of a tick, with what was due until the next",
@@ -137,6 +137,20 @@ pub(super) const METRICS: [Described; 20] = [
         None,
         &[Login],
         R::Counter(|metrics| &metrics.log_ins_refused),
+    ),
+    described(
+        ("log_ins_waiting", "annals.log_ins.waiting"),
+        "Places in the queue of a full realm",
+        None,
+        &[Login],
+        R::Gauge(|metrics| &metrics.log_ins_waiting),
+    ),
+    described(
+        ("players", "annals.players"),
+        "Players of the realm, if it has a limit",
+        None,
+        &[Director],
+        R::Gauge(|metrics| &metrics.players),
     ),
     described(
         ("events", "annals.events"),

@@ -55,6 +55,10 @@ pub struct Metrics {
     pub log_ins: Counter,
     /// At login, log-ins that were refused.
     pub log_ins_refused: Counter,
+    /// At login, places in the queue of a full realm.
+    pub log_ins_waiting: Gauge,
+    /// At the director that leads a realm with a limit, its players.
+    pub players: Gauge,
     /// At db, time of a transaction that folds batches.
     pub fold: Histogram,
     /// At db, entries of the ledger at its last audit.

@@ -4,7 +4,7 @@ use annals_login::{GUESSES, Host, Input, MAX_PER_NAME, Output, REGISTRATION_EVER
 use annals_node::ConnectionId;
 use annals_wire::client::{Credentials, LoginRefusal, LoginRequest, Password, Token, protocol_hash};
 
-use crate::{Bench, HERE, HOST, ask_of, checkout, good, hash_of, located, refused, ticket};
+use crate::{Bench, HERE, HOST, ask_of, checkout, good, hash_of, placed, refused, ticket};
 
 fn register_from(host: Host, connection: u64, name: &str) -> Input {
     let credentials = Credentials::Registration {
@@ -44,7 +44,7 @@ fn a_token_names_the_account() {
     };
     assert_eq!(verify, expected);
     let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
-    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let ask = ask_of(&bench.one(Input::Placed(ask, placed(HERE, 3))));
     let open = bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77))));
     let Output::Open { wanted, .. } = open else {
         panic!("{open:?}")

@@ -1,6 +1,8 @@
 //! Wrong credentials: how many are admitted by name and by host, and that login processes count together.
 
-use annals_login::{GUESS_EVERY, GUESSES, HOST_GUESS_EVERY, HOST_GUESSES, Host, Input, Output, Verdict, Wrong};
+use annals_login::{
+    GUESS_EVERY, GUESSES, HOST_GUESS_EVERY, HOST_GUESSES, Host, Input, Output, Refused, Verdict, Wrong,
+};
 use annals_wire::client::LoginRefusal;
 
 use crate::{Bench, HOST, ask_of, good, hash_of, log_in_from, refused};
@@ -33,6 +35,25 @@ fn password_guesses_are_throttled_by_host() {
     assert!(matches!(other, Output::Verify { .. }), "{other:?}");
     bench.now = bench.now.after(HOST_GUESS_EVERY);
     assert!(matches!(bench.asks(3, "another"), Output::Verify { .. }));
+}
+
+#[test]
+fn refusals_are_summarised_by_reason() {
+    let mut bench = Bench::new();
+    let before = bench.login.counters();
+    assert_eq!(Refused::between(&before, &before), None);
+    (0..GUESSES).for_each(|_| bench.guesses(HOST, "adam"));
+    assert_eq!(bench.asks(1, "adam"), refused(1, LoginRefusal::Throttled));
+    let now = bench.login.counters();
+    let expected = Refused {
+        wrong: u64::from(GUESSES),
+        throttled: 1,
+        banned: 0,
+        crowded: 0,
+        other: 0,
+    };
+    assert_eq!(Refused::between(&before, &now), Some(expected));
+    assert_eq!(Refused::between(&now, &bench.login.counters()), None);
 }
 
 #[test]

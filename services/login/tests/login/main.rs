@@ -3,6 +3,7 @@
 
 mod credentials;
 mod guesses;
+mod queue;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +11,7 @@ use annals_def::split_mix;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId, WallTime};
 use annals_login::{
     AskId, Authenticated, Checkout, Host, Input, LOGIN_WITHIN, Login, MAX_ATTEMPTS, MAX_PER_NAME, MAX_QUEUED,
-    MAX_VERIFYING, NotCheckedOut, Opened, Output, Unavailable, Verdict, Wanted, Wrong,
+    MAX_VERIFYING, NotCheckedOut, Opened, Output, Placed, RoomId, Unavailable, Verdict, Wanted, Wish, Wrong,
 };
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::{
@@ -67,7 +68,9 @@ impl Bench {
 
     /// Advances time to the next deadline.
     fn wait(&mut self) -> Vec<Output> {
-        self.now = self.login.deadline().expect("something is waited for");
+        let deadline = self.login.deadline().expect("something is waited for");
+        assert!(deadline >= self.now, "it was due before");
+        self.now = deadline;
         self.give(Input::Time)
     }
 
@@ -116,6 +119,14 @@ fn located(owner: OwnerId, epoch: u64) -> Located {
     }
 }
 
+/// The director's answer in a realm without a limit.
+fn placed(owner: OwnerId, epoch: u64) -> Result<Placed, Unavailable> {
+    Ok(Placed::Base {
+        base: located(owner, epoch),
+        is_limited: false,
+    })
+}
+
 fn checkout(owner: OwnerId, number: u64) -> Checkout {
     Checkout {
         owner,
@@ -138,6 +149,7 @@ fn good() -> Verdict {
     Verdict::Good(Authenticated {
         account: ACCOUNT,
         name: "adam".to_owned(),
+        waits: true,
     })
 }
 
@@ -158,11 +170,16 @@ fn banned(connection: u64) -> Output {
 fn ask_of(output: &Output) -> AskId {
     match output {
         Output::Verify { ask, .. }
-        | Output::Place { ask }
+        | Output::Place { ask, .. }
+        | Output::LookUp { ask, .. }
         | Output::Locate { ask, .. }
         | Output::CheckOut { ask, .. }
         | Output::Open { ask, .. } => *ask,
-        Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => panic!("{output:?} asks nothing"),
+        Output::Answer { .. }
+        | Output::Queued { .. }
+        | Output::Settle { .. }
+        | Output::Counted(_)
+        | Output::Forgiven(_) => panic!("{output:?} asks nothing"),
     }
 }
 
@@ -176,8 +193,14 @@ fn a_correct_password_gives_a_ticket() {
     assert_eq!(credentials, Credentials::password("adam", "secret"));
     let place = bench.one(Input::Verified(ask, Ok(good())));
     let ask = ask_of(&place);
-    assert_eq!(place, Output::Place { ask });
-    let check_out = bench.one(Input::Located(ask, Ok(Some(located(HERE, 3)))));
+    let wish = Wish {
+        room: RoomId(1),
+        waits: true,
+        waited: None,
+        waiting: 0,
+    };
+    assert_eq!(place, Output::Place { ask, wish });
+    let check_out = bench.one(Input::Placed(ask, placed(HERE, 3)));
     let ask = ask_of(&check_out);
     let expected = Output::CheckOut {
         ask,
@@ -194,6 +217,7 @@ fn a_correct_password_gives_a_ticket() {
         checkout: checkout(HERE, 77),
         ticket: ticket(1).digest(),
         name: "adam".to_owned(),
+        replaces_only: false,
     };
     assert_eq!(open, Output::Open { ask, wanted });
     let opened = Opened::Session {
@@ -219,7 +243,7 @@ fn an_account_active_on_another_base_is_found() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
-    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let ask = ask_of(&bench.one(Input::Placed(ask, placed(HERE, 3))));
     let locate = bench.one(Input::CheckedOut(ask, Ok(checkout(THERE, 70))));
     let ask = ask_of(&locate);
     assert_eq!(locate, Output::Locate { ask, owner: THERE });
@@ -280,7 +304,7 @@ fn a_ban_during_the_log_in_is_noticed_at_the_check_out() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
-    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let ask = ask_of(&bench.one(Input::Placed(ask, placed(HERE, 3))));
     let answer = bench.one(Input::CheckedOut(ask, Err(NotCheckedOut::Banned(ban()))));
     assert_eq!(answer, banned(1));
     assert_eq!((bench.login.attempts(), bench.login.deadline()), (0, None));
@@ -324,7 +348,7 @@ fn an_account_in_use_has_its_own_refusal() {
     let mut bench = Bench::new();
     let ask = ask_of(&bench.asks(1, "adam"));
     let ask = ask_of(&bench.one(Input::Verified(ask, Ok(good()))));
-    let ask = ask_of(&bench.one(Input::Located(ask, Ok(Some(located(HERE, 3))))));
+    let ask = ask_of(&bench.one(Input::Placed(ask, placed(HERE, 3))));
     let ask = ask_of(&bench.one(Input::CheckedOut(ask, Ok(checkout(HERE, 77)))));
     let answer = bench.one(Input::Opened(ask, Ok(Opened::InUse)));
     assert_eq!(answer, refused(1, LoginRefusal::LoggedIn));
@@ -457,7 +481,11 @@ fn retries_do_not_repeat_the_password_comparison() {
     assert_eq!(answers, [refused(1, LoginRefusal::Busy)]);
     assert_eq!(bench.now, began.after(LOGIN_WITHIN));
     assert!(places > 5, "{places}");
-    assert_eq!(bench.give(Input::Located(ask, Ok(None))), [], "no attempt waits for it");
+    assert_eq!(
+        bench.give(Input::Placed(ask, Ok(Placed::None))),
+        [],
+        "no attempt waits for it"
+    );
 
     bench.asks(2, "adam");
     assert_eq!(bench.wait(), [refused(2, LoginRefusal::Busy)]);
@@ -519,13 +547,14 @@ impl Services {
                     name => Verdict::Good(Authenticated {
                         account: DatabaseId(name.len() as u64),
                         name: name.to_owned(),
+                        waits: true,
                     }),
                 };
                 Input::Verified(ask, Ok(verdict))
             }
-            Output::Place { ask } => {
+            Output::Place { ask, .. } => {
                 let owner = if self.one_in(2) { HERE } else { THERE };
-                Input::Located(ask, Ok(Some(located(owner, self.epochs[&owner].0))))
+                Input::Placed(ask, placed(owner, self.epochs[&owner].0))
             }
             Output::Locate { ask, owner } => {
                 let place = if self.one_in(6) {
@@ -557,7 +586,12 @@ impl Services {
                 };
                 Input::Opened(ask, Ok(opened))
             }
-            Output::Answer { .. } | Output::Counted(_) | Output::Forgiven(_) => unreachable!(),
+            Output::Answer { .. }
+            | Output::Queued { .. }
+            | Output::Settle { .. }
+            | Output::LookUp { .. }
+            | Output::Counted(_)
+            | Output::Forgiven(_) => unreachable!("only in a realm with a limit"),
         };
         for _ in 0..1 + (self.dice)() % 2 {
             self.late.push_back(answer.clone());
@@ -623,7 +657,9 @@ fn every_log_in_is_answered_exactly_once() {
                     );
                 }
                 LoginAnswer::Refused(refusal) => assert_eq!(*refusal, LoginRefusal::Busy),
-                LoginAnswer::Located(_) | LoginAnswer::Banned(_) => panic!("an answer without a request"),
+                LoginAnswer::Located(_) | LoginAnswer::Banned(_) | LoginAnswer::Queued(_) => {
+                    panic!("an answer without a request")
+                }
             }
         }
         let given = answers

@@ -276,6 +276,7 @@ impl World {
             database: database.0,
             preferred: owner.0,
             plays: false,
+            only_active: false,
         });
         let (subject, ask) = (self.subjects.service("db"), DbRequest { ask: Some(ask) });
         let checked_out: CheckedOut = request(&self.bus, "db", subject, &ask).await.expect("db answers");

@@ -37,6 +37,7 @@ mod paused;
 mod persons;
 mod played;
 mod playing;
+mod queue;
 mod repair;
 mod retention;
 mod runbook;

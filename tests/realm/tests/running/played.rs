@@ -46,7 +46,7 @@ static PERMITS: Semaphore = Semaphore::const_new(MAX_CONCURRENT as usize);
 pub(crate) const REALM: &str = "played";
 
 /// Bots that play in it.
-const BOTS: usize = 6;
+pub(crate) const BOTS: usize = 6;
 
 /// Events that they must be shown before they count as playing: each is shown several per second.
 const SHOWN: u64 = 20;

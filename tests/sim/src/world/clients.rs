@@ -682,6 +682,7 @@ impl World {
             ticket: secret.digest().0,
             name: account.to_string(),
             duplicate: DuplicateLogin::Replace,
+            replaces_only: false,
         }
     }
 
