@@ -10,6 +10,7 @@ import {
   Types,
   type WebTransportAccess,
 } from "../../client-ts/src/index.js";
+import { refusal } from "./refusals.js";
 import { Tally } from "./tally.js";
 import { Trades } from "./trades.js";
 import { type AvatarBaseCalls, CLIENT_SCHEMA, TypeId, WORLD, type World } from "./world.js";
@@ -18,6 +19,20 @@ import { type AvatarBaseCalls, CLIENT_SCHEMA, TypeId, WORLD, type World } from "
 const PING_EVERY = 500;
 /** Maximum characters of an avatar's name; the game refuses longer ones. */
 const MAX_NAME = 32;
+
+/** What a player enters to come in. */
+export interface Entry {
+  readonly name: string;
+  readonly password: string;
+  /** Whether the account is to be created. */
+  readonly register: boolean;
+}
+
+/** A place in the queue of a full realm: 1 for the next one, of so many. */
+export interface QueuePlace {
+  readonly position: number;
+  readonly length: number;
+}
 
 /** What the page shows of an event. */
 export interface Watcher {
@@ -43,14 +58,20 @@ export class Game {
   private readonly monsters = this.types.of("Monster");
   private readonly chests = this.types.of("Chest");
   private readonly accounts = this.types.of("Account");
+  /** The player's name. */
+  readonly name: string;
+  /** The player's place in the queue, while the realm is full. */
+  queue: QueuePlace | undefined;
+  /** Whether the player was logged in. */
+  wasIn = false;
   private nextPing = 0;
 
   constructor(
-    readonly name: string,
-    password: string,
+    { name, password, register }: Entry,
     webTransport: WebTransportAccess | false,
     private readonly watcher: Watcher,
   ) {
+    this.name = name;
     this.trades = new Trades(this, watcher);
     this.listen();
     this.client = new Client({
@@ -60,6 +81,7 @@ export class Game {
       webTransport,
       name,
       password,
+      register,
       world: { schema: CLIENT_SCHEMA, types: WORLD },
       onEvent: (event) => this.take(event),
     });
@@ -226,8 +248,13 @@ export class Game {
           this.watcher.put();
         }
         return;
+      case "queued":
+        this.queue = event;
+        break;
       case "controls":
       case "connected":
+        this.queue = undefined;
+        this.wasIn = true;
         this.watcher.put();
         break;
       case "callRefused":
@@ -256,9 +283,7 @@ function describe(reason: (Event & { kind: "ended" })["reason"]): string {
     case "left":
       return "You have left.";
     case "loginRefused":
-      return reason.reason === "WrongPassword"
-        ? "The password is not the one with which this name was first used."
-        : `The log-in was refused: ${reason.reason}.`;
+      return refusal(reason.reason);
     case "rejected":
       return reason.reason === "WrongSchema"
         ? "The realm has other definitions than this page: run make play again."

@@ -2,7 +2,7 @@
 import type { EntityId, WebTransportAccess } from "../../client-ts/src/index.js";
 import { findDirect } from "./direct.js";
 import { button, byId, make, setText } from "./elements.js";
-import { Game } from "./game.js";
+import { type Entry, Game } from "./game.js";
 import { RealmPanel } from "./realm_panel.js";
 import { Scene } from "./scene.js";
 import { TradePanel } from "./trade_panel.js";
@@ -53,8 +53,8 @@ class Session {
   private heldSince: number | undefined;
   private pointer = { x: 0, y: 0 };
 
-  constructor(name: string, password: string, webTransport: WebTransportAccess | false) {
-    this.game = new Game(name, password, webTransport, {
+  constructor(entry: Entry, webTransport: WebTransportAccess | false) {
+    this.game = new Game(entry, webTransport, {
       notice,
       said: (who, text) => this.said(who, text),
       over: (entity, text) => this.scene.over(entity, text),
@@ -174,7 +174,12 @@ class Session {
     const { game } = this;
     const { own } = game;
     const isIn = own?.place !== undefined;
-    const state = !isIn ? "entering the world…" : game.isPlaying ? "" : "connection lost, resuming…";
+    const { queue } = game;
+    const entering =
+      queue === undefined
+        ? "entering the world…"
+        : `The realm is full. You are number ${queue.position} of ${queue.length} in the queue.`;
+    const state = !isIn ? entering : game.isPlaying ? "" : "connection lost, resuming…";
     const banner = byId("state", HTMLElement);
     banner.hidden = state === "";
     setText(banner, state);
@@ -271,6 +276,11 @@ class Session {
   private end(why: string): void {
     this.ending.abort();
     show(false);
+    if (this.game.wasIn) {
+      // The account exists now.
+      register.checked = false;
+      checkRegistration();
+    }
     setText(byId("why", HTMLElement), why);
   }
 }
@@ -295,14 +305,31 @@ for (const tab of document.querySelectorAll<HTMLButtonElement>("#tabs button")) 
 }
 select("talk");
 byId("close-receipt", HTMLButtonElement).addEventListener("click", () => byId("receipt", HTMLDialogElement).close());
+const register = byId("register", HTMLInputElement);
+const password = byId("password", HTMLInputElement);
+const again = byId("again", HTMLInputElement);
+
+/** Shows what a registration needs, and checks that both passwords are the same. */
+function checkRegistration(): void {
+  const isNew = register.checked;
+  byId("registration", HTMLElement).hidden = !isNew;
+  again.required = isNew;
+  again.setCustomValidity(isNew && again.value !== password.value ? "The two passwords differ." : "");
+  setText(byId("enter-button", HTMLButtonElement), isNew ? "Register and play" : "Play");
+}
+
+for (const input of [register, password, again]) {
+  input.addEventListener("input", checkRegistration);
+}
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  void enter(byId("name", HTMLInputElement).value.trim(), byId("password", HTMLInputElement).value);
+  const name = byId("name", HTMLInputElement).value.trim();
+  void enter({ name, password: password.value, register: register.checked });
 });
 
-async function enter(name: string, password: string): Promise<void> {
+async function enter(entry: Entry): Promise<void> {
   lines.replaceChildren();
   show(true);
   canvas.focus();
-  new Session(name, password, await findDirect());
+  new Session(entry, await findDirect());
 }
