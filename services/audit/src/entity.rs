@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use annals_event::{Batch, Body, Consumed, Event, Link, Subject, Thinned};
 use annals_evidence::{ShardLeaf, Span, Until};
 use annals_ids::{
-    Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LogPosition, OwnerId, Shard, WallTime,
+    Address, BatchNumber, CallNumber, EntityId, EventNumber, Hash, LogPosition, OwnerId, Part, SessionId, Shard,
+    WallTime,
 };
 use annals_store::{ArchivedBatch, Store, Transaction, archive::ArchiveReader};
 
@@ -47,6 +48,9 @@ pub struct EntityEvent {
     /// The call that caused it, then the call that caused that one, and so on, as long as the entity itself made them;
     /// the last one came from elsewhere. Empty if a timer or the like caused the event.
     pub calls: Vec<Consumed>,
+    /// The client session that ends with this event: its client left, was away for too long or was banned, or, if the
+    /// event names another session, was replaced by it.
+    pub ends: Option<SessionId>,
 }
 
 /// A batch in the archive, whole or thinned.
@@ -103,6 +107,7 @@ impl EntityLog {
         }
         log.events.sort_by_key(|event| (event.seat(), event.number));
         log.follow_calls();
+        mark_ends(&mut log.events);
         Ok(log)
     }
 
@@ -152,6 +157,7 @@ impl EntityLog {
                     .into_iter()
                     .collect(),
                 event,
+                ends: None,
             });
         }
     }
@@ -180,6 +186,22 @@ impl EntityLog {
                     _ => break,
                 }
             }
+        }
+    }
+}
+
+/// Marks the events with which client sessions end. The base part's events have them, of which no later one repeats what
+/// is so already.
+fn mark_ends(events: &mut [EntityEvent]) {
+    let mut present = None;
+    for event in events {
+        let next = match (&event.event.body, event.event.subject) {
+            (Body::ClientSet(client), Subject::Entity(_, Part::Base)) => client.map(|client| client.session),
+            (Body::Destroyed, Subject::Entity(_, Part::Base)) => None,
+            _ => continue,
+        };
+        if present != next {
+            event.ends = std::mem::replace(&mut present, next);
         }
     }
 }
@@ -235,4 +257,59 @@ async fn read_stretch(
         Ok((*lies, *batch, found))
     });
     taken.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_event::{Cause, ClientLink};
+    use annals_ids::LeafIndex;
+
+    use super::*;
+
+    fn event(body: Body, part: Part) -> EntityEvent {
+        EntityEvent {
+            at: LogPosition {
+                owner: OwnerId(3),
+                batch: BatchNumber(1),
+            },
+            leaf: ShardLeaf {
+                shard: Shard(0),
+                leaf: LeafIndex(0),
+            },
+            moment: WallTime(0),
+            wall: WallTime(0),
+            schema: Hash::ZERO,
+            number: EventNumber(1),
+            event: Event {
+                subject: Subject::Entity(EntityId(7), part),
+                cause: Cause(0),
+                history: None,
+                body,
+            },
+            calls: Vec::new(),
+            ends: None,
+        }
+    }
+
+    #[test]
+    fn events_say_which_session_ends_with_them() {
+        let client = |session| {
+            let (session, proxy) = (SessionId(session), OwnerId(3));
+            Body::ClientSet(Some(ClientLink { session, proxy }))
+        };
+        let mut events = [
+            event(client(5), Part::Base),
+            event(client(5), Part::Cell),
+            // Another client of the account logs in.
+            event(client(6), Part::Base),
+            event(client(6), Part::Cell),
+            event(Body::ClientSet(None), Part::Base),
+            event(Body::ClientSet(None), Part::Base),
+            event(client(8), Part::Base),
+            event(Body::Destroyed, Part::Base),
+        ];
+        mark_ends(&mut events);
+        let ends = events.map(|event| event.ends.map(|session| session.0));
+        assert_eq!(ends, [None, None, Some(5), None, Some(6), None, None, Some(8)]);
+    }
 }

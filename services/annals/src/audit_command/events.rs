@@ -32,7 +32,7 @@ impl Report {
                 format!("{} #{}", event.at, event.number),
                 words::date(event.wall),
                 said.subject(event.event.subject),
-                said.event(&event.event),
+                what(event, said.event(&event.event)),
                 cause(event, sessions),
             ]
         });
@@ -63,6 +63,15 @@ impl Report {
                 "deleted": deleted.collect::<Vec<_>>(),
             }),
         }
+    }
+}
+
+/// What happened, and which client session ended with it.
+fn what(event: &EntityEvent, said: String) -> String {
+    match (event.ends, &event.event.body) {
+        (Some(ended), Body::ClientSet(Some(_))) => format!("{said}, which replaces session {ended}"),
+        (Some(ended), _) => format!("{said}: session {ended} has ended"),
+        (None, _) => said,
     }
 }
 
@@ -112,6 +121,7 @@ fn object(event: &EntityEvent, sessions: &Sessions, names: &Names) -> Value {
         "of": said.subject(event.event.subject),
         "kind": event.event.body.name(),
         "what": said.event(&event.event),
+        "ends": event.ends.map(|session| session.0),
         "history": event.event.history.map(|number| number.0),
         "calls": calls.collect::<Vec<_>>(),
         "operator": warrant(event).map(operator),
