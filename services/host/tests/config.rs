@@ -164,7 +164,10 @@ fn players_may_be_limited_and_accounts_exempt() {
     assert_eq!(config.max_players.map(std::num::NonZeroU32::get), Some(5_000));
     assert!(config.exempt_accounts.contains("gm-ann") && config.exempt_accounts.len() == 2);
     assert_eq!(load(&["--max-players", "0"], &[]).unwrap().max_players, None);
-    let said = complaint(&["--max-players", "many", "--exempt-accounts", "a,,b"], &[]);
+    let said = complaint(
+        &[],
+        &[("ANNALS_MAX_PLAYERS", "many"), ("ANNALS_EXEMPT_ACCOUNTS", "a,,b")],
+    );
     assert!(
         said.contains("number of players") && said.contains("separated by commas"),
         "{said}"
