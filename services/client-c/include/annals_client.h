@@ -75,6 +75,9 @@ enum annals_event_kind
   ANNALS_EVENT_KIND_DOWNLOADED = 19,
   // A download has ended without being whole: `entity`, `number`.
   ANNALS_EVENT_KIND_DOWNLOAD_ENDED = 20,
+  // The realm is full, and the client waits in a queue: `number`, its position, 1 for the next; `size`, the length of the
+  // queue. It comes again.
+  ANNALS_EVENT_KIND_QUEUED = 21,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -65,6 +65,9 @@ pub enum AnnalsEventKind {
     Downloaded = 19,
     /// A download has ended without being whole: `entity`, `number`.
     DownloadEnded = 20,
+    /// The realm is full, and the client waits in a queue: `number`, its position, 1 for the next; `size`, the length of the
+    /// queue. It comes again.
+    Queued = 21,
 }
 
 /// How much of a property was replaced.
@@ -245,6 +248,11 @@ impl Shown {
                 ..AnnalsEvent::of(Kind::SpaceDataChanged)
             },
             Event::RateWarned => AnnalsEvent::of(Kind::RateWarned),
+            Event::Queued { position, length } => AnnalsEvent {
+                number: position,
+                size: length,
+                ..AnnalsEvent::of(Kind::Queued)
+            },
             Event::CallRefused { .. } | Event::CallsLost { .. } => self.take_calls(event),
             Event::Refreshed { .. } | Event::Shown(_) => self.take_history(core, event),
             Event::DownloadProgressed { .. } | Event::Downloaded { .. } | Event::DownloadEnded(_) => {
@@ -551,6 +559,12 @@ mod tests {
         };
         let event = shown.take(&core, placed);
         assert_eq!((event.kind, event.number_count), (AnnalsEventKind::Placed, 0));
+        let (position, length) = (2, 7);
+        let queued = shown.take(&core, Event::Queued { position, length });
+        assert_eq!(
+            (queued.kind, queued.number, queued.size),
+            (AnnalsEventKind::Queued, 2, 7)
+        );
         assert_eq!((event.position.x, event.position.y, event.position.z), (1.0, 2.0, 3.0));
         let event = shown.take(
             &core,
