@@ -48,9 +48,9 @@ pub struct EntityEvent {
     /// The call that caused it, then the call that caused that one, and so on, as long as the entity itself made them;
     /// the last one came from elsewhere. Empty if a timer or the like caused the event.
     pub calls: Vec<Consumed>,
-    /// The client session that ends with this event: its client left, was away for too long or was banned, or, if the
-    /// event names another session, was replaced by it.
-    pub ends: Option<SessionId>,
+    /// The client session that controlled the entity until this event: it has ended, or controls another entity, as after
+    /// `giveClientTo`.
+    pub former_session: Option<SessionId>,
 }
 
 /// A batch in the archive, whole or thinned.
@@ -107,7 +107,7 @@ impl EntityLog {
         }
         log.events.sort_by_key(|event| (event.seat(), event.number));
         log.follow_calls();
-        mark_ends(&mut log.events);
+        mark_former_sessions(&mut log.events);
         Ok(log)
     }
 
@@ -157,7 +157,7 @@ impl EntityLog {
                     .into_iter()
                     .collect(),
                 event,
-                ends: None,
+                former_session: None,
             });
         }
     }
@@ -190,9 +190,9 @@ impl EntityLog {
     }
 }
 
-/// Marks the events with which client sessions end. The base part's events have them, of which no later one repeats what
+/// Marks the events with which a client session controls the entity no longer. The base part's events have them, of which no later one repeats what
 /// is so already.
-fn mark_ends(events: &mut [EntityEvent]) {
+fn mark_former_sessions(events: &mut [EntityEvent]) {
     let mut present = None;
     for event in events {
         let next = match (&event.event.body, event.event.subject) {
@@ -201,7 +201,7 @@ fn mark_ends(events: &mut [EntityEvent]) {
             _ => continue,
         };
         if present != next {
-            event.ends = std::mem::replace(&mut present, next);
+            event.former_session = std::mem::replace(&mut present, next);
         }
     }
 }
@@ -287,12 +287,12 @@ mod tests {
                 body,
             },
             calls: Vec::new(),
-            ends: None,
+            former_session: None,
         }
     }
 
     #[test]
-    fn events_say_which_session_ends_with_them() {
+    fn events_have_the_session_that_controlled_the_entity_before() {
         let client = |session| {
             let (session, proxy) = (SessionId(session), OwnerId(3));
             Body::ClientSet(Some(ClientLink { session, proxy }))
@@ -308,8 +308,8 @@ mod tests {
             event(client(8), Part::Base),
             event(Body::Destroyed, Part::Base),
         ];
-        mark_ends(&mut events);
-        let ends = events.map(|event| event.ends.map(|session| session.0));
-        assert_eq!(ends, [None, None, Some(5), None, Some(6), None, None, Some(8)]);
+        mark_former_sessions(&mut events);
+        let former = events.map(|event| event.former_session.map(|session| session.0));
+        assert_eq!(former, [None, None, Some(5), None, Some(6), None, None, Some(8)]);
     }
 }

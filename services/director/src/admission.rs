@@ -5,13 +5,11 @@
 //! counted until its session is in a base's report, or until the login process says that there will be none. So the
 //! limit is not exceeded by log-ins that are under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use annals_ids::{Epoch, OwnerId, ProcessId, SessionId};
-
-use crate::membership::SILENCE;
 
 /// How long a room is counted of which nothing more is heard: more than three times as long as a log-in takes, since a
 /// base may still open the session after the login process has died.
@@ -24,6 +22,10 @@ pub const FRONT_KEPT: Duration = Duration::from_secs(3);
 /// By how much longer a client of one process must have waited to come before one of another process. Without it, two
 /// processes with long queues would take turns client by client, each waiting for the other to ask.
 pub const SAME_TIME: Duration = Duration::from_secs(2);
+
+/// Time that a director that begins allows for all base owners to be reported, also those whose holders have died and
+/// that others take over. After it the sessions of the missing ones do not count.
+pub const REPORTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Maximum rooms counted at a time: log-ins in progress at sixteen login processes. Beyond that the realm counts as full.
 pub const MAX_ROOMS: usize = 16_384;
@@ -71,7 +73,9 @@ struct Front {
 #[derive(Clone, Debug)]
 pub struct Admission {
     limit: Option<NonZeroU32>,
-    /// Nobody is admitted before: the bases have to report their sessions first.
+    /// The base owners of which no holder has reported yet. Nobody is admitted before all have, as their sessions count.
+    unreported: BTreeSet<OwnerId>,
+    /// When players are admitted all the same.
     opens: Duration,
     reports: BTreeMap<OwnerId, Report>,
     rooms: BTreeMap<(ProcessId, u64), Room>,
@@ -79,13 +83,14 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// The admission of a realm with this limit of players, by a director that begins now. `is_empty`: whether the realm
-    /// has no sessions that bases would have to report first.
+    /// The admission of a realm with this limit of players, by a director that begins now. `bases` are the base owners
+    /// that may have sessions: their holders have to report those first.
     #[must_use]
-    pub fn new(now: Duration, limit: Option<NonZeroU32>, is_empty: bool) -> Self {
+    pub fn new(now: Duration, limit: Option<NonZeroU32>, bases: BTreeSet<OwnerId>) -> Self {
         Self {
             limit,
-            opens: if is_empty { now } else { now + SILENCE },
+            unreported: bases,
+            opens: now + REPORTED_WITHIN,
             reports: BTreeMap::new(),
             rooms: BTreeMap::new(),
             fronts: BTreeMap::new(),
@@ -117,6 +122,7 @@ impl Admission {
             return;
         }
         self.reports.insert(owner, Report { epoch, sessions });
+        self.unreported.remove(&owner);
         // Session ids of an owner ascend: what was opened up to the newest one is counted, or has ended.
         self.rooms
             .retain(|_, room| room.session.is_none_or(|(on, session)| on != owner || session > newest));
@@ -129,7 +135,7 @@ impl Admission {
         let key = (request.process, request.room);
         let has_room = self.rooms.contains_key(&key)
             || !request.waits
-            || (now >= self.opens
+            || ((self.unreported.is_empty() || now >= self.opens)
                 && self.players() < limit
                 && self.rooms.len() < MAX_ROOMS
                 && !self.has_others_before(now, request));

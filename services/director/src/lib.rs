@@ -18,7 +18,7 @@ mod membership;
 pub mod openings;
 mod upgrade;
 
-pub use admission::{Admission, FRONT_KEPT, MAX_ROOMS, ROOM_KEPT, RoomRequest, SAME_TIME};
+pub use admission::{Admission, FRONT_KEPT, MAX_ROOMS, REPORTED_WITHIN, ROOM_KEPT, RoomRequest, SAME_TIME};
 pub use balance::{Balance, MAP_PERIOD, SpacePlan};
 pub use cell_scaling::{Change, Pace};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use annals_director::{Admission, FRONT_KEPT, ROOM_KEPT, RoomRequest, SAME_TIME, SILENCE};
+use annals_director::{Admission, FRONT_KEPT, REPORTED_WITHIN, ROOM_KEPT, RoomRequest, SAME_TIME};
 use annals_ids::{Epoch, OwnerId, ProcessId, SessionId};
 
 const BASE: OwnerId = OwnerId(3);
@@ -16,7 +16,7 @@ fn secs(seconds: u64) -> Duration {
 }
 
 fn limited(to: u32) -> Admission {
-    Admission::new(secs(100), NonZeroU32::new(to), true)
+    Admission::new(secs(100), NonZeroU32::new(to), BTreeSet::new())
 }
 
 /// A client that has just come.
@@ -85,16 +85,25 @@ fn a_room_of_which_nothing_is_heard_expires() {
 }
 
 #[test]
-fn a_new_director_hears_the_bases_first() {
-    let mut admission = Admission::new(secs(100), NonZeroU32::new(1), false);
+fn a_new_director_waits_for_the_reports_of_all_bases() {
+    let late = OwnerId(4);
+    let mut admission = Admission::new(secs(100), NonZeroU32::new(2), BTreeSet::from([BASE, late]));
     assert!(!admission.ask(secs(100), &fresh(ONE, 1)));
     admission.reported(BASE, Epoch(4), 1, SessionId(70));
+    // The process that held the other one has died, and another one takes it over.
+    assert!(!admission.ask(secs(110), &fresh(ONE, 2)), "its players count");
+    admission.reported(late, Epoch(5), 1, SessionId(90));
+    assert!(!admission.ask(secs(111), &fresh(ONE, 3)), "the realm is full");
+    admission.reported(late, Epoch(5), 0, SessionId(90));
+    assert!(admission.ask(secs(112), &fresh(ONE, 4)));
+
+    let mut alone = Admission::new(secs(100), NonZeroU32::new(2), BTreeSet::from([BASE, late]));
+    alone.reported(BASE, Epoch(4), 1, SessionId(70));
+    assert!(!alone.ask(secs(100) + REPORTED_WITHIN - secs(1), &fresh(ONE, 1)));
     assert!(
-        !admission.ask(secs(100) + SILENCE, &fresh(ONE, 2)),
-        "it has learned that the realm is full"
+        alone.ask(secs(100) + REPORTED_WITHIN, &fresh(ONE, 2)),
+        "nobody takes it over"
     );
-    admission.reported(BASE, Epoch(4), 0, SessionId(70));
-    assert!(admission.ask(secs(100) + SILENCE, &fresh(ONE, 3)));
 }
 
 #[test]
@@ -107,7 +116,7 @@ fn exempt_clients_and_realms_without_a_limit_have_room() {
     };
     assert!(admission.ask(secs(100), &exempt));
     assert_eq!(admission.players(), 2, "it counts all the same");
-    let mut open = Admission::new(secs(100), None, false);
+    let mut open = Admission::new(secs(100), None, BTreeSet::from([BASE]));
     assert!((0..1_000).all(|room| open.ask(secs(100), &fresh(ONE, room))));
     assert_eq!(open.players(), 0);
 }

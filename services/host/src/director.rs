@@ -449,7 +449,7 @@ impl Leader {
                 Membership::new(monotonic(), held).knowing(closed_before, connections)
             },
             lifecycle: Lifecycle::new(plan.desired, closed || owners.is_empty()),
-            admission: rooms::admission(plan.max_players, closed || owners.is_empty()),
+            admission: rooms::admission(plan.max_players, (&owners, closed)),
             orders: orders.collect(),
             unheld: BTreeMap::new(),
             named: false,

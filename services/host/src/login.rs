@@ -135,7 +135,8 @@ pub async fn run(
     service.handle(learned);
     serve(&mut service, (&mut arrivals, &mut answered), stop).await;
     asker.process.readiness.send_replace(Readiness::Draining);
-    service.handle(Input::ShutDown);
+    let with_realm = *asker.stage.borrow() > Stage::Running;
+    service.handle(Input::ShutDown { with_realm });
     edge.shut_down().await;
     asker.leave().await;
     Ok(())
@@ -175,7 +176,7 @@ async fn serve(
             Ok(()) = stages.changed() => {
                 let stage = *stages.borrow_and_update();
                 if stage > Stage::Running {
-                    service.handle(Input::ShutDown);
+                    service.handle(Input::ShutDown { with_realm: true });
                 }
                 asker.process.progress.send_replace(all_done(stage));
                 if asker.process.ends_at().is_some_and(|end| stage >= end) {

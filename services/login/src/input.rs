@@ -56,8 +56,11 @@ pub enum Input {
     /// Whether new log-ins are refused as busy. Those in progress continue, and bases are located as before: players
     /// who play are not affected.
     Pause(bool),
-    /// The realm is shutting down: every log-in is refused from now on.
-    ShutDown,
+    /// This process ends: every log-in is refused from now on.
+    ShutDown {
+        /// Whether the realm shuts down. Otherwise clients are to try another login process.
+        with_realm: bool,
+    },
 }
 
 /// An output of the core.

@@ -136,7 +136,8 @@ pub struct Login {
     outputs: VecDeque<Output>,
     last_ask: u64,
     is_paused: bool,
-    shuts_down: bool,
+    /// Why log-ins are refused, once the process ends.
+    ends_for: Option<LoginRefusal>,
     counters: Counters,
 }
 
@@ -157,7 +158,7 @@ impl Default for Login {
             outputs: VecDeque::new(),
             last_ask: 0,
             is_paused: false,
-            shuts_down: false,
+            ends_for: None,
             counters: Counters::default(),
         }
     }
@@ -199,10 +200,15 @@ impl Login {
                 self.is_paused = is_paused;
                 self.ask_for_room(now);
             }
-            Input::ShutDown => {
-                self.shuts_down = true;
+            Input::ShutDown { with_realm } => {
+                let reason = if with_realm {
+                    LoginRefusal::ShuttingDown
+                } else {
+                    LoginRefusal::Busy
+                };
+                self.ends_for = Some(reason);
                 while let Some((&connection, _)) = self.attempts.first_key_value() {
-                    self.refuse(connection, LoginRefusal::ShuttingDown);
+                    self.refuse(connection, reason);
                 }
                 self.places = Places::default();
             }
@@ -262,8 +268,8 @@ impl Login {
         if self.attempts.contains_key(&connection) {
             return;
         }
-        if self.shuts_down {
-            return self.refuse(connection, LoginRefusal::ShuttingDown);
+        if let Some(reason) = self.ends_for {
+            return self.refuse(connection, reason);
         }
         if self.attempts() >= MAX_ATTEMPTS {
             return self.refuse(connection, LoginRefusal::Busy);

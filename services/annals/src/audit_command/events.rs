@@ -66,11 +66,11 @@ impl Report {
     }
 }
 
-/// What happened, and which client session ended with it.
+/// What happened, and which client session controls the entity no longer.
 fn what(event: &EntityEvent, said: String) -> String {
-    match (event.ends, &event.event.body) {
-        (Some(ended), Body::ClientSet(Some(_))) => format!("{said}, which replaces session {ended}"),
-        (Some(ended), _) => format!("{said}: session {ended} has ended"),
+    match (event.former_session, &event.event.body) {
+        (Some(former), Body::ClientSet(Some(_))) => format!("{said}, in place of session {former}"),
+        (Some(former), _) => format!("{said}: session {former} controls it no longer"),
         (None, _) => said,
     }
 }
@@ -121,7 +121,7 @@ fn object(event: &EntityEvent, sessions: &Sessions, names: &Names) -> Value {
         "of": said.subject(event.event.subject),
         "kind": event.event.body.name(),
         "what": said.event(&event.event),
-        "ends": event.ends.map(|session| session.0),
+        "former_session": event.former_session.map(|session| session.0),
         "history": event.event.history.map(|number| number.0),
         "calls": calls.collect::<Vec<_>>(),
         "operator": warrant(event).map(operator),

@@ -1,20 +1,30 @@
 //! Room for players: what bases report, and what login processes ask for.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use annals_director::{Admission, RoomRequest};
 use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId, SessionId};
+use annals_store::layout::owners::OwnerRecord;
 use annals_wire::control::{Holding, OwnerAddress, PlaceSession, RealmRoom, RoomSettled, SettleRoom};
 
 use super::{Leader, monotonic};
 
-/// Admission by a director that begins to lead. A realm that was stopped in order, or is new, has no sessions.
-pub(super) fn admission(limit: Option<NonZeroU32>, is_empty: bool) -> Admission {
+/// Admission by a director that begins to lead a realm with these owners. If it was stopped in order, there are no
+/// sessions that bases would have to report first.
+pub(super) fn admission(
+    limit: Option<NonZeroU32>,
+    (owners, was_stopped): (&BTreeMap<OwnerId, OwnerRecord>, bool),
+) -> Admission {
+    let bases = owners
+        .iter()
+        .filter(|(_, record)| record.kind == OwnerKind::Base && !was_stopped)
+        .map(|(owner, _)| *owner);
     if let Some(limit) = limit {
         tracing::info!(%limit, "players beyond the limit wait in a queue");
     }
-    Admission::new(monotonic(), limit, is_empty)
+    Admission::new(monotonic(), limit, bases.collect())
 }
 
 impl Leader {
@@ -63,7 +73,7 @@ impl Leader {
         RoomSettled {}
     }
 
-    /// Counts the sessions that a base reports.
+    /// Counts the sessions that a base reports. Cells report none.
     pub(super) fn count_sessions(&mut self, held: &Holding) {
         if let Some(played) = held.played {
             let (owner, epoch) = (OwnerId(held.owner), Epoch(held.epoch));

@@ -295,7 +295,10 @@ fn every_refusal_has_a_reason() {
     *protocol = Hash([1; 32]);
     assert_eq!(bench.one(old), refused(1, LoginRefusal::WrongProtocol));
     bench.asks(1, "adam");
-    assert_eq!(bench.one(Input::ShutDown), refused(1, LoginRefusal::ShuttingDown));
+    assert_eq!(
+        bench.one(Input::ShutDown { with_realm: true }),
+        refused(1, LoginRefusal::ShuttingDown)
+    );
     assert_eq!(bench.asks(2, "adam"), refused(2, LoginRefusal::ShuttingDown));
 }
 
@@ -458,7 +461,10 @@ fn a_host_with_a_full_queue_is_refused_at_once_and_others_are_not() {
     let other = Host::Four([10, 0, 0, 2]);
     assert_eq!(bench.give(log_in_from(other, 9_999, "other")), []);
     assert_eq!(bench.login.queued(), queued + 1);
-    assert_eq!(bench.give(Input::ShutDown).len(), queued + 1 + MAX_VERIFYING);
+    assert_eq!(
+        bench.give(Input::ShutDown { with_realm: true }).len(),
+        queued + 1 + MAX_VERIFYING
+    );
     assert_eq!((bench.login.queued(), bench.login.deadline()), (0, None));
 }
 

@@ -252,7 +252,7 @@ fn the_queue_is_bounded_and_a_stop_empties_it() {
     }
     assert!(bench.login.waiting() <= MAX_WAITING && refusals >= 100, "{refusals}");
     assert_eq!(bench.login.waiting() + refusals, MAX_WAITING + 100);
-    let told = bench.give(Input::ShutDown).len();
+    let told = bench.give(Input::ShutDown { with_realm: true }).len();
     assert!(told >= bench.login.waiting());
     assert_eq!(
         (bench.login.waiting(), bench.login.attempts(), bench.login.deadline()),
