@@ -22,7 +22,7 @@
   } while (0)
 
 // Seconds within which anything that is waited for must happen, on a busy machine.
-enum { WITHIN = 90 };
+enum { WITHIN = 50 };
 
 enum { FRAME_MS = 16, FRAMES_PER_STEP = 6, STEPS = 10 };
 
