@@ -136,7 +136,7 @@ fn the_client_that_has_waited_longest_is_first_whichever_process_it_waits_at() {
     assert!(admission.ask(now, &first(ONE, 4, 5)));
     admission.settle(ONE, 4, None);
     assert_eq!(admission.waiting(), 0);
-    // Whoever follows in the same queue may have waited longer than others, and is heard first.
+    // The next client of the same queue may have waited longer than others, and asks first.
     let several = RoomRequest {
         waiting: 2,
         ..first(OTHER, 4, 9)

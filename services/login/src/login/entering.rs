@@ -26,11 +26,7 @@ impl Login {
         attempt.entry.number = PlaceNumber(self.last_number);
         attempt.entry.since = now;
         let connection = attempt.connection;
-        if let Some((number, before)) = self.places.take_over(account, connection) {
-            if let Some(before) = before.and_then(|before| self.take(before)) {
-                self.forget_wish(&before);
-                self.refuse(before.connection, LoginRefusal::LoggedIn);
-            }
+        if let Some(number) = self.take_place(account, connection) {
             attempt.entry.number = number;
             return self.wait(now, attempt, account);
         }
@@ -39,6 +35,16 @@ impl Login {
         }
         attempt.step = Step::Placing { account };
         self.ask(now, attempt);
+    }
+
+    /// The place that an account has in the queue, which goes to this connection. A client that has it is refused.
+    fn take_place(&mut self, account: DatabaseId, connection: ConnectionId) -> Option<PlaceNumber> {
+        let (number, before) = self.places.take_over(account, connection)?;
+        if let Some(before) = before.and_then(|before| self.take(before)) {
+            self.forget_wish(&before);
+            self.refuse(before.connection, LoginRefusal::LoggedIn);
+        }
+        Some(number)
     }
 
     /// The request for room of an attempt. A repeated one is for the same room.
@@ -160,11 +166,7 @@ impl Login {
     pub(super) fn queue_up(&mut self, now: Mono, mut attempt: Attempt, account: DatabaseId) {
         let connection = attempt.connection;
         attempt.entry.replaces = false;
-        if let Some((number, before)) = self.places.take_over(account, connection) {
-            if let Some(before) = before.and_then(|before| self.take(before)) {
-                self.forget_wish(&before);
-                self.refuse(before.connection, LoginRefusal::LoggedIn);
-            }
+        if let Some(number) = self.take_place(account, connection) {
             attempt.entry.number = number;
             return self.wait(now, attempt, account);
         }
