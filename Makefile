@@ -24,7 +24,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test play demo rolling cluster chaos sim fuzz mutants first-game bench dist lint lint-fdb lint-deps check-ops fmt clean
+.PHONY: help setup quick test play demo rolling cluster chaos attacks sim fuzz mutants first-game bench dist lint lint-fdb lint-deps check-ops fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,13 @@ chaos: setup ## kill, freeze and damage realms of bots, round after round, and p
 	@CHAOS_ROUNDS=$(or $(ROUNDS),200) CHAOS_SEED=$(or $(SEED),1) CHAOS_BOTS=$(or $(BOTS),200) \
 	  $(CARGO) test --locked --release --quiet -p annals-chaos --test chaos -- \
 	    --ignored --nocapture --test-threads 1 --exact rounds damage_on_one_server damage_on_three_servers
+
+attacks: setup ## attack a realm of honest bots in every known way, and print what each attack costs (BOTS=100 ATTACK_SECONDS=20)
+	@echo "attacks: building (release)"
+	@$(CARGO) build --locked --release --quiet --bins -p annals -p annals-host -p annals-sample
+	@CHAOS_BOTS=$(or $(BOTS),100) CHAOS_SECONDS=$(or $(ATTACK_SECONDS),20) \
+	  $(CARGO) test --locked --release --quiet -p annals-chaos --test chaos -- \
+	    --ignored --nocapture --test-threads 1 --exact attacks
 
 fuzz: ## feed all decoders with inputs found by coverage, FUZZ_SECONDS each (60); TARGETS="a b" chooses some
 	@ops/fuzz.sh

@@ -39,7 +39,7 @@ use crate::{
     check_command::INCOMPLETE,
     cluster::{self, Cluster, ClusterError, Course, LOGIN_HOST, Stage, StepError},
     progress::ProgressView,
-    rolling::{self, Replaced, RollingError},
+    rolling::{self, Restart, RollingError},
     up::{Realm, RealmPlan, UpError},
 };
 
@@ -351,13 +351,13 @@ impl Demo {
             // A bot that cannot log in is in the report.
             let _ = tokio::time::timeout(BEGUN_WITHIN, begun.wait_for(all)).await;
             let note = |text: &str| view.note(text);
-            let replaced = rolling::roll(realm, (&bus, &name), (rounds, self.seed), note).await;
+            let restart = rolling::roll(realm, (&bus, &name), (rounds, self.seed), note).await;
             // Without a receiver the bots have ended.
             let _ = ends.send(Instant::now());
-            replaced
+            restart
         };
-        let (played, (), replaced) = tokio::join!(bots::run(plan, sender), view.follow(progress), rolling);
-        Ok((played.map_err(demo::DemoError::from)?, Incidents::Replaced(replaced?)))
+        let (played, (), restart) = tokio::join!(bots::run(plan, sender), view.follow(progress), rolling);
+        Ok((played.map_err(demo::DemoError::from)?, Incidents::Replaced(restart?)))
     }
 
     /// Lets bots play, and kills two processes meanwhile.
@@ -408,8 +408,8 @@ impl Demo {
         match incidents {
             Incidents::Killed(kills) => judge_kills(report, kills, &mut findings),
             Incidents::Hosts(course) => cluster::judge(report, course, &mut findings),
-            Incidents::Replaced(replaced) => {
-                rolling::print(report, replaced);
+            Incidents::Replaced(restart) => {
+                rolling::print(report, restart);
                 findings.promise(rolling::kept_sessions(report));
             }
         }
@@ -504,7 +504,7 @@ enum Incidents {
     /// These were killed, at these times.
     Killed(Vec<(&'static str, Instant)>),
     /// These were stopped and started again.
-    Replaced(Vec<Replaced>),
+    Replaced(Restart),
     /// Hosts were cut off and removed.
     Hosts(Box<Course>),
 }

@@ -1,8 +1,11 @@
 //! A rolling restart: every process of a realm in turn is stopped in order, and started again, while bots play.
 
+mod hand_overs;
+
 use std::{
     collections::BTreeMap,
     io,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -17,6 +20,8 @@ use annals_host::{
 use thiserror::Error;
 
 use crate::up::{Realm, UpError};
+
+use hand_overs::HandOvers;
 
 /// Play between two stops, so that their effects can be told apart.
 const PLAY_BETWEEN: Duration = Duration::from_secs(2);
@@ -37,6 +42,8 @@ pub(crate) enum RollingError {
     Up(#[from] UpError),
     #[error("{name} could not be stopped")]
     Stop { name: String, source: io::Error },
+    #[error("the processes' logs in {} cannot be read", .logs.display())]
+    Logs { logs: PathBuf, source: io::Error },
     #[error("the realm's processes could not be found")]
     Discover(#[from] DiscoveryError),
     #[error("{name} was started again and is not ready after {} s; see its log", READY_WITHIN.as_secs())]
@@ -44,8 +51,8 @@ pub(crate) enum RollingError {
 }
 
 /// One process that was stopped and started again.
-pub(crate) struct Replaced {
-    pub(crate) name: String,
+struct Replaced {
+    name: String,
     /// When it was asked to stop.
     asked: Instant,
     /// When it had ended.
@@ -54,16 +61,22 @@ pub(crate) struct Replaced {
     whole: Instant,
 }
 
+/// What a rolling restart did.
+pub(crate) struct Restart {
+    replaced: Vec<Replaced>,
+    hand_overs: HandOvers,
+}
+
 /// Stops and starts again every process, `rounds` times, in an order that depends on `seed`.
 ///
 /// # Errors
-/// When a process cannot be stopped or started, or does not become ready.
+/// When a process cannot be stopped or started, or does not become ready, or the logs cannot be read.
 pub(crate) async fn roll(
     realm: &mut Realm,
     (bus, name): (&Bus, &RealmName),
     (rounds, seed): (usize, u64),
     note: impl Fn(&str),
-) -> Result<Vec<Replaced>, RollingError> {
+) -> Result<Restart, RollingError> {
     let mut dice = split_mix(seed);
     let wanted = counts(discover(bus, name, LOOK_EVERY * 5, |_| false).await?.iter());
     let mut replaced = Vec::new();
@@ -99,7 +112,9 @@ pub(crate) async fn roll(
         }
     }
     tokio::time::sleep(PLAY_BETWEEN).await;
-    Ok(replaced)
+    let logs = realm.plan().data.join("logs");
+    let hand_overs = HandOvers::read(&logs).map_err(|source| RollingError::Logs { logs, source })?;
+    Ok(Restart { replaced, hand_overs })
 }
 
 /// Waits until as many processes of each service are ready as there were before.
@@ -134,8 +149,8 @@ fn counts<'a>(found: impl Iterator<Item = &'a Instance>) -> BTreeMap<String, usi
 }
 
 /// Prints what each stop was to the bots: of the longest time that each was shown nothing, the median, the 99th
-/// percentile and the maximum, where ten updates per second are due.
-pub(crate) fn print(report: &BotsReport, replaced: &[Replaced]) {
+/// percentile and the maximum, where ten updates per second are due; and how long entities stood still.
+pub(crate) fn print(report: &BotsReport, Restart { replaced, hand_overs }: &Restart) {
     println!("  process       stopped in  whole after  longest pause of each bot: p50   p99   max");
     for Replaced {
         name,
@@ -159,6 +174,7 @@ pub(crate) fn print(report: &BotsReport, replaced: &[Replaced]) {
             text(pauses.last())
         );
     }
+    print!("{hand_overs}");
     println!(
         "  silences of 1.5 s {}, sessions resumed {}, handed over without an interruption {}",
         report.total(|bot| bot.interruptions.len() as u64),

@@ -104,9 +104,7 @@ impl BaseRole {
             }
             Err(rejection) => {
                 self.counters.rejected += 1;
-                answer(cx, connection, &HelloAnswer::Rejected(rejection));
-                let reason = CloseReason::Finished;
-                cx.emit(Output::Close { connection, reason });
+                cx.emit(Output::Reject { connection, rejection });
             }
         }
     }
@@ -202,7 +200,9 @@ impl BaseRole {
             token: fresh_token,
             movements,
         };
-        answer(cx, connection, &HelloAnswer::Welcome(welcome));
+        let mut bytes = Vec::new();
+        HelloAnswer::Welcome(welcome).write(&mut bytes);
+        cx.emit(Output::Frame { connection, bytes });
         if comes_first {
             cx.run(entity, &Nowhere, |behaviour, context| {
                 behaviour.client_attached(context);
@@ -238,10 +238,4 @@ impl BaseRole {
 /// Digest of the token that an entity's client must present.
 pub(crate) fn token(cx: &OwnerContext, entity: EntityId) -> Option<[u8; 32]> {
     cx.image(entity)?.base()?.token
-}
-
-fn answer(cx: &mut OwnerContext, connection: ConnectionId, answer: &HelloAnswer) {
-    let mut bytes = Vec::new();
-    answer.write(&mut bytes);
-    cx.emit(Output::Frame { connection, bytes });
 }

@@ -481,6 +481,7 @@ impl TestRealm {
                         self.disconnect(player, reason);
                     }
                 }
+                Output::Reject { rejection, .. } => panic!("a client was rejected: {rejection}"),
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Outbound(call) => self.outbound.push(call),

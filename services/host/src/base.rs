@@ -17,7 +17,7 @@ use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TransferId, TypeId};
 use annals_node::{Begun, Behaviour, ConnectionId, NotOpened, NotOrdered, Output, writer::Durability};
 use annals_personal::PersonalKey;
 use annals_wire::{
-    client::{CloseReason, Hello, Secret, ToClient, ToServer},
+    client::{CloseReason, Hello, HelloAnswer, Rejection, Secret, ToClient, ToServer},
     control::{self, BeginLife, EndSessions, LifeBegun, OperatorOrdered, SessionOpened},
 };
 use async_nats::Subject;
@@ -41,6 +41,7 @@ use crate::{
     nats::Subscription,
     outbound::{Outbound, OutboundError},
     process::{self, JoinError, Process, Settings},
+    violations::Violation,
 };
 
 /// Maximum client events that wait to be passed on; when the queue is full, clients are not read.
@@ -92,7 +93,7 @@ pub async fn run(
     };
     let process = Arc::new(process?);
     let (events, arrivals) = mpsc::channel(EVENTS);
-    let (edge, address) = door.serve(events)?;
+    let (edge, address) = door.serve(events, process.metrics.violations.clone())?;
     tracing::info!(%address, "serving clients");
     let _watched = add_watched(&process.watched, &edge.handle());
     let (notices, notices_in) = mpsc::channel(NOTICES);
@@ -322,6 +323,9 @@ impl Service {
         for output in outputs {
             match output {
                 Output::Frame { connection, bytes } => {
+                    if let Some(refusal) = ToClient::refusal(&bytes) {
+                        self.edge.violated(connection, refusal.into());
+                    }
                     self.calls.answer(connection, &bytes);
                     commands.push(EdgeCommand::Frame {
                         connection,
@@ -335,6 +339,7 @@ impl Service {
                 Output::Download(download) => self.downloads.prepare(owner, download),
                 Output::Datagram { connection, bytes } => commands.push(EdgeCommand::Datagram { connection, bytes }),
                 Output::Close { connection, reason } => commands.push(EdgeCommand::Close { connection, reason }),
+                Output::Reject { connection, rejection } => commands.extend(self.reject(connection, rejection)),
                 Output::SessionOpened { request, opened } => self.answer(request, opened).await,
                 Output::Begun { request, begun } => self.say_begun(request, begun).await,
                 Output::Ordered { request, ordered } => self.say_ordered(request, ordered).await,
@@ -349,6 +354,21 @@ impl Service {
             }
         }
         self.edge.apply_all(commands);
+    }
+
+    /// The answer to a hello that was rejected.
+    fn reject(&self, connection: ConnectionId, rejection: Rejection) -> [EdgeCommand; 2] {
+        // The other reasons are those of clients that keep to the protocol.
+        if rejection == Rejection::UnknownSession {
+            self.edge.violated(connection, Violation::UnknownSession);
+        }
+        let mut body = Vec::new();
+        HelloAnswer::Rejected(rejection).write(&mut body);
+        let reason = CloseReason::Finished;
+        [
+            EdgeCommand::Frame { connection, body },
+            EdgeCommand::Close { connection, reason },
+        ]
     }
 
     /// A request of the login service for a session.

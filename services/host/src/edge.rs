@@ -48,6 +48,8 @@ pub use registry::{EdgeCounters, MAX_QUEUED_BYTES, MAX_QUEUED_FRAMES};
 pub(crate) use watching::add as add_watched;
 pub use web_certificates::web_certificate_hashes;
 
+use crate::violations::{Violation, Violations};
+
 /// Bytes of the kernel's receive buffer. With less, a burst of handshakes loses packets, and its slowest take a second
 /// instead of milliseconds.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
@@ -172,7 +174,7 @@ pub struct Edge {
     endpoint: quinn::Endpoint,
     registry: Arc<Registry>,
     address: SocketAddr,
-    /// One task for each transport; they end when this is dropped.
+    /// One task for each transport, and one that reports violations; they end when this is dropped.
     accepting: JoinSet<()>,
     /// The tasks of connections.
     serving: TaskTracker,
@@ -253,14 +255,15 @@ pub fn bind(address: SocketAddr) -> Result<Sockets, EdgeError> {
 }
 
 impl Edge {
-    /// Serves clients on bound sockets. The caller bounds `events`: while it is full no client is read.
+    /// Serves clients on bound sockets, and counts in `violations` what they violate. The caller bounds `events`: while
+    /// it is full no client is read.
     ///
     /// # Errors
     /// When certificate or socket cannot be used.
     pub fn start(
         sockets: Sockets,
         identity: &Identity,
-        serves: Serves,
+        (serves, violations): (Serves, Violations),
         events: mpsc::Sender<EdgeEvent>,
     ) -> Result<Self, EdgeError> {
         let alpn = match serves {
@@ -281,7 +284,7 @@ impl Edge {
         let runtime = Arc::new(quinn::TokioRuntime);
         let endpoint = quinn::Endpoint::new(quinn::EndpointConfig::default(), Some(config), sockets.quic, runtime)
             .map_err(EdgeError::Socket)?;
-        let registry = Arc::new(Registry::default());
+        let registry = Arc::new(Registry::new(violations.clone()));
         let shared = Shared {
             serves,
             registry: Arc::clone(&registry),
@@ -293,6 +296,7 @@ impl Edge {
             endpoint: endpoint.clone(),
             web: origins.map(web_transport::Acceptor::new),
         };
+        accepting.spawn(violations.summarise());
         accepting.spawn(accept(quic, serving.clone(), shared.clone()));
         if let Some(web) = web {
             accepting.spawn(accept(web, serving.clone(), shared));
@@ -324,6 +328,12 @@ impl Edge {
     #[must_use]
     pub fn counters(&self) -> EdgeCounters {
         self.registry.counts.read()
+    }
+
+    /// What clients have violated since the start.
+    #[must_use]
+    pub fn violations(&self) -> &Violations {
+        &self.registry.violations
     }
 
     /// Accepts no more connections, and closes the existing ones when what is queued for them is written.
@@ -374,6 +384,17 @@ impl EdgeHandle {
     #[must_use]
     pub fn counters(&self) -> EdgeCounters {
         self.registry.counts.read()
+    }
+
+    /// What clients have violated since the start.
+    #[must_use]
+    pub fn violations(&self) -> &Violations {
+        &self.registry.violations
+    }
+
+    /// Counts a violation by the client of a connection, which stays open.
+    pub(crate) fn violated(&self, connection: ConnectionId, violation: Violation) {
+        self.registry.violated(connection, violation);
     }
 }
 

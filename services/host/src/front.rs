@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use crate::{
     config::{CertificateFiles, Config},
     edge::{Edge, EdgeError, EdgeEvent, Identity, IdentityError, Serves, WebOrigins, bind, bind_with_web},
+    violations::Violations,
 };
 
 /// Where and how clients are served.
@@ -103,17 +104,17 @@ impl Front {
 }
 
 impl Door {
-    /// Starts to serve clients. Returns the edge, and its description for other processes: its address, and the
+    /// Starts to serve clients, and counts what they violate. Returns the edge, and its description for other processes: its address, and the
     /// fingerprint of a certificate that no authority signed.
     ///
     /// # Errors
     /// When the address cannot be listened on, or the key does not belong to the certificate.
-    pub fn serve(self, events: mpsc::Sender<EdgeEvent>) -> Result<(Edge, String), FrontError> {
+    pub fn serve(self, events: mpsc::Sender<EdgeEvent>, violations: Violations) -> Result<(Edge, String), FrontError> {
         let sockets = match self.web_origins {
             Some(origins) => bind_with_web(self.listen, origins)?,
             None => bind(self.listen)?,
         };
-        let edge = Edge::start(sockets, &self.identity, self.serves, events)?;
+        let edge = Edge::start(sockets, &self.identity, (self.serves, violations), events)?;
         let address = match self.advertised {
             Some(advertised) if advertised.port() == 0 => SocketAddr::new(advertised.ip(), edge.address().port()),
             Some(advertised) => advertised,

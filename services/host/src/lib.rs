@@ -39,6 +39,7 @@ pub mod signer;
 pub mod store;
 pub mod telemetry;
 mod traced_owner;
+pub mod violations;
 pub mod waiting;
 pub mod watched;
 pub mod world;

@@ -113,7 +113,7 @@ pub async fn run(
         return Ok(());
     }
     let (events, mut arrivals) = mpsc::channel(EVENTS);
-    let (edge, address) = door.serve(events)?;
+    let (edge, address) = door.serve(events, process.metrics.violations.clone())?;
     announce(&front.directory, &address)?;
     process.readiness.send_replace(Readiness::Ready);
     tracing::info!(%address, "answering log-ins");

@@ -13,6 +13,7 @@ use annals_host::{
     edge::{Edge, Serves, WebOrigins},
     front::{Front, FrontError},
     telemetry::Chain,
+    violations::Violations,
 };
 use annals_wire::client::PLAY_ALPN;
 use quinn::crypto::rustls::QuicClientConfig;
@@ -37,7 +38,7 @@ fn front(directory: &Path) -> Front {
 /// Starts to serve players, and returns the description for other processes.
 async fn serve(front: &Front) -> Result<(Edge, String), FrontError> {
     let (events, _) = mpsc::channel(16);
-    front.open(Serves::Play).await?.serve(events)
+    front.open(Serves::Play).await?.serve(events, Violations::default())
 }
 
 /// The error message when clients cannot be served.

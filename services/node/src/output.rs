@@ -3,7 +3,10 @@
 use annals_def::Value;
 use annals_event::Place;
 use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, SessionId, TransferId};
-use annals_wire::{bus::Envelope, client::CloseReason};
+use annals_wire::{
+    bus::Envelope,
+    client::{CloseReason, Rejection},
+};
 use thiserror::Error;
 
 use crate::{download::Download, inquiry::Inquiry, outbound::OutboundCall};
@@ -38,6 +41,12 @@ pub enum Output {
         connection: ConnectionId,
         /// The reason, for the client.
         reason: CloseReason,
+    },
+    /// Answer a client's hello with this rejection, and close its connection.
+    Reject {
+        connection: ConnectionId,
+        /// The reason, for the client.
+        rejection: Rejection,
     },
     /// Result of opening a session: the login service may notify the client.
     SessionOpened {

@@ -95,7 +95,22 @@ impl CallRefusal {
     }
 }
 
+/// The kind of [`ToClient::Refused`].
+const REFUSED: u8 = 4;
+
 impl ToClient {
+    /// Why a call was refused, if this body says that. Other frames are not read.
+    #[must_use]
+    pub fn refusal(body: &[u8]) -> Option<CallRefusal> {
+        if body.first() != Some(&REFUSED) {
+            return None;
+        }
+        match Self::read(body) {
+            Ok(Self::Refused { reason, .. }) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// Appends the frame's body.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut about = |kind: u8, part: Part, entity: EntityId| {
@@ -119,7 +134,7 @@ impl ToClient {
                 number,
                 reason,
             } => {
-                about(4, *part, *entity);
+                about(REFUSED, *part, *entity);
                 put_number(out, number.0);
                 out.push(reason.code());
             }
@@ -188,7 +203,7 @@ impl ToClient {
                 let (part, entity) = take_about(reader)?;
                 ToClient::Gone { entity, part }
             }
-            4 => {
+            REFUSED => {
                 let (part, entity) = take_about(reader)?;
                 let number = take_call_number(reader)?;
                 ToClient::Refused {

@@ -8,7 +8,7 @@ use annals_event::Body;
 use annals_ids::{DatabaseId, Epoch, Hash, OwnerId, SessionId, TypeId};
 use annals_node::{ConnectionId, NotOpened};
 use annals_personal::Admission;
-use annals_wire::client::{CloseReason, Hello, HelloAnswer, Proof, Rejection, Secret};
+use annals_wire::client::{CloseReason, Hello, Proof, Rejection, Secret};
 
 use crate::{
     game::{AVATAR, text},
@@ -127,12 +127,7 @@ fn an_unexpected_client_receives_the_reason() {
             fresh_token,
         });
         host.settle();
-        let mut answer = Vec::new();
-        HelloAnswer::Rejected(rejection).write(&mut answer);
-        let expected = [
-            Out::Frame(connection, answer),
-            Out::Close(connection, CloseReason::Finished),
-        ];
+        let expected = [Out::Reject(connection, rejection)];
         assert_eq!(host.out.drain(..).collect::<Vec<_>>(), expected, "{rejection}");
     }
     assert_eq!(host.owner.role().counters().rejected, 7);

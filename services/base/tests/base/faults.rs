@@ -111,7 +111,7 @@ impl World {
         let heard: Vec<Out> = std::mem::take(&mut self.host.out).into();
         let own = self.player.connection;
         let heard = heard.into_iter().filter(|out| match out {
-            Out::Frame(to, _) | Out::Datagram(to, _) | Out::Close(to, _) => *to == own,
+            Out::Frame(to, _) | Out::Datagram(to, _) | Out::Close(to, _) | Out::Reject(to, _) => *to == own,
         });
         for out in heard {
             if self.one_in(12) {

@@ -27,7 +27,7 @@ use annals_personal::PersonalKey;
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
-    client::{CloseReason, Secret, value_hash},
+    client::{CloseReason, Rejection, Secret, value_hash},
 };
 
 use crate::game::{self, Game, PLACE};
@@ -41,6 +41,7 @@ pub(crate) enum Out {
     Frame(ConnectionId, Vec<u8>),
     Datagram(ConnectionId, Vec<u8>),
     Close(ConnectionId, CloseReason),
+    Reject(ConnectionId, Rejection),
 }
 
 /// What the log does with an append.
@@ -239,6 +240,7 @@ impl Host {
                 Output::Frame { connection, bytes } => self.out.push_back(Out::Frame(connection, bytes)),
                 Output::Datagram { connection, bytes } => self.out.push_back(Out::Datagram(connection, bytes)),
                 Output::Close { connection, reason } => self.out.push_back(Out::Close(connection, reason)),
+                Output::Reject { connection, rejection } => self.out.push_back(Out::Reject(connection, rejection)),
                 Output::SessionOpened { request, opened } => self.opened.push((request, opened)),
                 Output::Begun { request, begun } => self.begun.push((request, begun)),
                 Output::Ordered { request, ordered } => self.ordered.push((request, ordered)),

@@ -11,7 +11,7 @@ use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, Ty
 use annals_wire::client::{
     Call, CallRefusal, ClientMember, CloseReason, DownloadBegun, DownloadId, DownloadProgress, Hello, HelloAnswer,
     Movements, Proof, Reads, Rejection, Secret, Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem,
-    protocol_hash, read_properties, value_hash,
+    Welcome, protocol_hash, read_properties, value_hash,
 };
 
 use crate::host::{BASE, FROM, Host, Out};
@@ -194,7 +194,7 @@ impl Player {
     pub(crate) fn listen(&mut self, host: &mut Host) {
         let connection = self.connection;
         let (own, others) = std::mem::take(&mut host.out).into_iter().partition(|out| match out {
-            Out::Frame(to, _) | Out::Datagram(to, _) | Out::Close(to, _) => *to == connection,
+            Out::Frame(to, _) | Out::Datagram(to, _) | Out::Close(to, _) | Out::Reject(to, _) => *to == connection,
         });
         host.out = others;
         let own: VecDeque<Out> = own;
@@ -207,27 +207,29 @@ impl Player {
     pub(crate) fn hear(&mut self, host: &mut Host, out: &Out) {
         assert_eq!(self.closed, None, "{out:?} came after the connection was closed");
         match out {
-            Out::Frame(_, bytes) if self.entrance == Entrance::Waiting => self.enter(HelloAnswer::read(bytes).unwrap()),
+            Out::Frame(_, bytes) if self.entrance == Entrance::Waiting => match HelloAnswer::read(bytes).unwrap() {
+                HelloAnswer::Welcome(welcome) => self.enter(welcome),
+                HelloAnswer::Rejected(rejection) => panic!("{rejection} is an output of its own"),
+            },
             Out::Frame(_, bytes) => self.take(host, ToClient::read(bytes).unwrap()),
             Out::Datagram(..) => {}
             Out::Close(_, reason) => self.closed = Some(*reason),
+            Out::Reject(_, rejection) => {
+                self.entrance = Entrance::Rejected(*rejection);
+                self.closed = Some(CloseReason::Finished);
+            }
         }
     }
 
-    fn enter(&mut self, answer: HelloAnswer) {
-        match answer {
-            HelloAnswer::Welcome(welcome) => {
-                assert_eq!(welcome.session, self.session);
-                self.entrance = Entrance::Welcomed;
-                self.entity = Some((welcome.entity, welcome.type_id));
-                if self.has.as_ref().is_some_and(|(entity, ..)| *entity != welcome.entity) {
-                    self.has = None;
-                }
-                self.movements = welcome.movements;
-                self.proof = Proof::Resume(welcome.token);
-            }
-            HelloAnswer::Rejected(rejection) => self.entrance = Entrance::Rejected(rejection),
+    fn enter(&mut self, welcome: Welcome) {
+        assert_eq!(welcome.session, self.session);
+        self.entrance = Entrance::Welcomed;
+        self.entity = Some((welcome.entity, welcome.type_id));
+        if self.has.as_ref().is_some_and(|(entity, ..)| *entity != welcome.entity) {
+            self.has = None;
         }
+        self.movements = welcome.movements;
+        self.proof = Proof::Resume(welcome.token);
     }
 
     fn take(&mut self, host: &mut Host, frame: ToClient) {

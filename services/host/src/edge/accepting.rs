@@ -13,13 +13,14 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Serves,
+    MAX_CONNECTIONS, Serves,
     connection::{self, HANDSHAKE_WITHIN, Shared},
-    handshakes::{self, Handshakes, Host},
+    handshakes::{Handshakes, Host},
     registry::{Registry, count},
     web_socket::{self, Acceptor},
     web_transport,
 };
+use crate::violations::Violation;
 
 /// Minimum interval between two handshakes of a transport. One takes 0.45 ms of a core, so that a rush takes less than a quarter of
 /// it.
@@ -30,6 +31,9 @@ const WAITED_ENOUGH: Duration = Duration::from_secs(5);
 
 /// Pause after the system has refused to accept a TCP connection: it has no resources for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Maximum places of clients at a time: each connection has two.
+const PLACES: usize = 2 * MAX_CONNECTIONS as usize;
 
 /// A transport on which clients arrive.
 pub(super) trait Transport: Send + Sync + 'static {
@@ -47,7 +51,7 @@ pub(super) trait Transport: Send + Sync + 'static {
     fn refuse(client: Self::Client);
 
     /// Completes the handshake, frees its slot, and serves the client.
-    fn serve(&self, client: Self::Client, slot: HandshakeSlot, shared: Shared) -> impl Future<Output = ()> + Send;
+    fn serve(&self, client: Self::Client, places: Places, shared: Shared) -> impl Future<Output = ()> + Send;
 }
 
 /// A client, and since when it waits.
@@ -58,7 +62,7 @@ pub(super) type Waiting<T> = (T, Instant);
 pub(super) async fn accept<T: Transport>(transport: T, serving: TaskTracker, shared: Shared) {
     let transport = Arc::new(transport);
     let mut handshakes = Handshakes::new();
-    let (freed, mut ended) = mpsc::channel(handshakes::AT_ONCE);
+    let (freed, mut ended) = mpsc::channel(PLACES);
     let mut next_at = Instant::now();
     let mut may_begin = false;
     loop {
@@ -70,16 +74,23 @@ pub(super) async fn accept<T: Transport>(transport: T, serving: TaskTracker, sha
                 }
                 None => return,
             },
-            Some(host) = ended.recv() => {
-                handshakes.ended(host);
+            Some(freed) = ended.recv() => {
+                match freed {
+                    Freed::Handshake(host) => handshakes.ended(host),
+                    Freed::Newcomer(host) => handshakes.arrived(host),
+                }
                 may_begin = true;
             }
             () = sleep_until(next_at), if may_begin => match handshakes.next() {
-                Some((host, (_, since))) if since.elapsed() > WAITED_ENOUGH => handshakes.ended(host),
+                Some((host, (_, since))) if since.elapsed() > WAITED_ENOUGH => {
+                    handshakes.ended(host);
+                    handshakes.arrived(host);
+                    shared.registry.violations.count(Violation::Refused, host);
+                }
                 Some((host, (client, _))) => {
                     count(&shared.registry.counts.open, 1);
-                    let slot = HandshakeSlot { host, freed: freed.clone() };
-                    serving.spawn(meet(Arc::clone(&transport), client, slot, shared.clone()));
+                    let places = Places::of(host, &freed);
+                    serving.spawn(meet(Arc::clone(&transport), client, places, shared.clone()));
                     next_at = Instant::now() + HANDSHAKE_EVERY;
                 }
                 None => may_begin = false,
@@ -92,35 +103,65 @@ pub(super) async fn accept<T: Transport>(transport: T, serving: TaskTracker, sha
 fn receive<T: Transport>(client: T::Client, handshakes: &mut Handshakes<Waiting<T::Client>>, shared: &Shared) {
     let counts = &shared.registry.counts;
     let expected = counts.open.load(Ordering::Relaxed) + handshakes.queued() as u64;
+    let host = Host::from(T::address(&client));
+    let violations = &shared.registry.violations;
     if expected >= shared.registry.limit.load(Ordering::Relaxed) {
-        count(&counts.refused, 1);
+        violations.count(Violation::Refused, host);
         return T::refuse(client);
     }
-    let host = Host::from(T::address(&client));
     let Some(client) = T::admit(client, host, handshakes) else {
         return;
     };
     if let Err((client, _)) = handshakes.wait(host, (client, Instant::now())) {
-        count(&counts.refused, 1);
+        violations.count(Violation::Refused, host);
         T::refuse(client);
     }
 }
 
-async fn meet<T: Transport>(transport: Arc<T>, client: T::Client, slot: HandshakeSlot, shared: Shared) {
+async fn meet<T: Transport>(transport: Arc<T>, client: T::Client, places: Places, shared: Shared) {
     let _open = OpenConnection(Arc::clone(&shared.registry));
-    transport.serve(client, slot, shared).await;
+    transport.serve(client, places, shared).await;
 }
 
-/// A slot for a handshake in progress, freed when it is dropped.
-pub(super) struct HandshakeSlot {
-    host: Host,
-    freed: mpsc::Sender<Host>,
+/// A place that a client takes no more.
+#[derive(Clone, Copy, Debug)]
+enum Freed {
+    Handshake(Host),
+    Newcomer(Host),
 }
 
-impl Drop for HandshakeSlot {
+/// A place of a client, freed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    freed: Freed,
+    to: mpsc::Sender<Freed>,
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        // The queue has room for all slots; without a receiver the edge is gone.
-        let _ = self.freed.try_send(self.host);
+        // The queue has room for all places; without a receiver the edge is gone.
+        let _ = self.to.try_send(self.freed);
+    }
+}
+
+/// The places of a client that begins its handshake.
+pub(super) struct Places {
+    /// Until the handshake ends.
+    handshake: Place,
+    /// Until the first frame.
+    newcomer: Place,
+}
+
+impl Places {
+    fn of(host: Host, freed: &mpsc::Sender<Freed>) -> Self {
+        let place = |freed_then| Place {
+            freed: freed_then,
+            to: freed.clone(),
+        };
+        Self {
+            handshake: place(Freed::Handshake(host)),
+            newcomer: place(Freed::Newcomer(host)),
+        }
     }
 }
 
@@ -147,11 +188,12 @@ enum Met {
 }
 
 impl Quic {
-    async fn shake_hands(&self, client: quinn::Incoming, serves: Serves) -> Option<Met> {
-        let connection = connection::shake_hands(client).await?;
+    async fn shake_hands(&self, client: quinn::Incoming, serves: Serves) -> Result<Met, Violation> {
+        let connection = connection::shake_hands(client).await;
+        let connection = connection.ok_or(Violation::FailedHandshake)?;
         match &self.web {
             Some(web) if web_transport::is_web(&connection) => web.shake_hands(connection, serves).await.map(Met::Web),
-            _ => Some(Met::Plain(connection)),
+            _ => Ok(Met::Plain(connection)),
         }
     }
 }
@@ -184,19 +226,19 @@ impl Transport for Quic {
         client.refuse();
     }
 
-    async fn serve(&self, client: quinn::Incoming, slot: HandshakeSlot, shared: Shared) {
+    async fn serve(&self, client: quinn::Incoming, places: Places, shared: Shared) {
+        let Places { handshake, newcomer } = places;
+        let host = Host::from(client.remote_address().ip());
         let met = timeout(HANDSHAKE_WITHIN, self.shake_hands(client, shared.serves)).await;
-        drop(slot);
-        let counts = &shared.registry.counts;
-        match met.ok().flatten() {
-            Some(met) => {
-                count(&counts.accepted, 1);
-                match met {
-                    Met::Plain(connection) => connection::serve(connection, shared).await,
-                    Met::Web(session) => web_transport::serve(session, shared).await,
-                }
-            }
-            None => count(&counts.failed_handshakes, 1),
+        drop(handshake);
+        let met = match met.unwrap_or(Err(Violation::FailedHandshake)) {
+            Ok(met) => met,
+            Err(violation) => return shared.registry.violations.count(violation, host),
+        };
+        count(&shared.registry.counts.accepted, 1);
+        match met {
+            Met::Plain(connection) => connection::serve(connection, newcomer, shared).await,
+            Met::Web(session) => web_transport::serve(session, newcomer, shared).await,
         }
     }
 }
@@ -234,11 +276,15 @@ impl Transport for Web {
     /// The connection is closed by dropping it.
     fn refuse(_: Self::Client) {}
 
-    async fn serve(&self, (stream, from): Self::Client, slot: HandshakeSlot, shared: Shared) {
-        let socket = self.acceptor.shake_hands(stream, &shared).await;
-        drop(slot);
-        if let Some(socket) = socket {
-            web_socket::serve(socket, from, shared).await;
-        }
+    async fn serve(&self, (stream, from): Self::Client, places: Places, shared: Shared) {
+        let Places { handshake, newcomer } = places;
+        let socket = timeout(HANDSHAKE_WITHIN, self.acceptor.shake_hands(stream, shared.serves)).await;
+        drop(handshake);
+        let socket = match socket.unwrap_or(Err(Violation::FailedHandshake)) {
+            Ok(socket) => socket,
+            Err(violation) => return shared.registry.violations.count(violation, from.ip().into()),
+        };
+        count(&shared.registry.counts.accepted, 1);
+        web_socket::serve(socket, from, newcomer, shared).await;
     }
 }

@@ -1,6 +1,6 @@
 //! One connection, from its first packet to its end.
 
-use std::{convert::Infallible, sync::Arc, time::Instant};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Instant};
 
 use annals_node::ConnectionId;
 use annals_wire::client::{
@@ -15,9 +15,12 @@ use tokio::{
 
 use super::{
     Arrival, EdgeCommand, EdgeEvent, Serves,
+    accepting::Place,
+    handshakes::Host,
     pace::{Pace, Verdict},
     registry::{Link, Orders, Registry, WriteCommand, close, count},
 };
+use crate::violations::Violation;
 
 /// Timeout of a handshake.
 pub(super) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -60,34 +63,34 @@ pub(super) async fn shake_hands(incoming: quinn::Incoming) -> Option<Connection>
 }
 
 /// Serves a connection until it ends. Its first event is `Opened`, its last `Closed`.
-pub(super) async fn serve(connection: Connection, shared: Shared) {
-    let (id, orders) = shared.registry.open(Link::Quic(connection.clone()));
+pub(super) async fn serve(connection: Connection, newcomer: Place, shared: Shared) {
     let from = connection.remote_address();
+    let (id, orders) = shared.registry.open(from.ip().into(), Link::Quic(connection.clone()));
     let verdict = orders.verdict();
     if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
         shared.registry.remove(id);
         return close(&connection, CloseReason::ShuttingDown);
     }
-    let reason = converse(id, &connection, orders, &shared).await;
+    let reason = converse(&connection, orders, Intake::new(id, newcomer, &shared)).await;
     shared.registry.remove(id);
     let reason = closed_by_client(&connection).or_else(verdict).unwrap_or(reason);
-    note(&shared.registry, reason);
+    note(&shared.registry, (id, from), reason);
     // If the other side, or the registry, closed first, this changes nothing.
     close(&connection, reason);
-    tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
     // Without a receiver the process is shutting down.
     let _ = tell(&shared, id, Arrival::Closed(reason)).await;
 }
 
 /// Reads and writes until one side closes; returns the reason. What the client sent before it closed is read first.
-async fn converse(id: ConnectionId, connection: &Connection, mut orders: Orders, shared: &Shared) -> CloseReason {
+async fn converse(connection: &Connection, mut orders: Orders, intake: Intake<'_>) -> CloseReason {
+    let shared = intake.shared();
     let (send, receive) = match timeout(FIRST_FRAME_WITHIN, connection.accept_bi()).await {
         Ok(Ok(streams)) => streams,
         Ok(Err(_)) => return CloseReason::Lost,
         Err(_) => return CloseReason::Silent,
     };
     let take = |_: &Connection, intake: &mut Intake<'_>, bytes: &[u8]| intake.take_datagram(bytes);
-    let reading = read(connection, receive, Intake::new(id, shared), take);
+    let reading = read(connection, receive, intake, take);
     let background = orders.take_background();
     let end = tokio::select! {
         end = write(send, orders, shared) => end,
@@ -252,10 +255,12 @@ pub(super) struct Intake<'a> {
     shared: &'a Shared,
     stage: Stage,
     pace: Pace,
+    /// Its place among its host's newcomers, until its first frame.
+    newcomer: Option<Place>,
 }
 
 impl<'a> Intake<'a> {
-    pub(super) fn new(id: ConnectionId, shared: &'a Shared) -> Self {
+    pub(super) fn new(id: ConnectionId, newcomer: Place, shared: &'a Shared) -> Self {
         let stage = match shared.serves {
             Serves::Login => Stage::Request,
             Serves::Play => Stage::Hello,
@@ -266,6 +271,7 @@ impl<'a> Intake<'a> {
             shared,
             stage,
             pace,
+            newcomer: Some(newcomer),
         }
     }
 
@@ -292,6 +298,7 @@ impl<'a> Intake<'a> {
             Stage::Answer => return Err(CloseReason::Malformed),
         };
         self.stage = next;
+        self.newcomer = None;
         self.keep_pace(body.len())?;
         // While the core is busy the client is not read, and its transport slows it down.
         tell(self.shared, self.id, arrival)
@@ -354,15 +361,10 @@ fn closed_by_client(connection: &Connection) -> Option<CloseReason> {
     }
 }
 
-pub(super) fn note(registry: &Registry, reason: CloseReason) {
-    let counts = &registry.counts;
-    let counter = match reason {
-        CloseReason::Malformed => &counts.malformed,
-        CloseReason::TooLarge => &counts.too_large,
-        CloseReason::TooFast => &counts.too_fast,
-        CloseReason::TooSlow => &counts.too_slow,
-        CloseReason::Silent => &counts.silent,
-        _ => return,
-    };
-    count(counter, 1);
+/// Logs the end of a connection, and counts it if the client violated the protocol.
+pub(super) fn note(registry: &Registry, (id, from): (ConnectionId, SocketAddr), reason: CloseReason) {
+    tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
+    if let Some(violation) = Violation::of_close(reason) {
+        registry.violations.count(violation, Host::from(from.ip()));
+    }
 }

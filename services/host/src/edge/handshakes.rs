@@ -18,6 +18,10 @@ const FREE_FOR_STRANGERS: usize = AT_ONCE / 2;
 /// Maximum handshakes of a host for clients with an unproven address: the rest is left to the host itself.
 const OF_STRANGERS: usize = OF_ONE_HOST / 2;
 
+/// Maximum clients per host that have not sent their first frame, in handshakes or after them. A host that connects and
+/// stays silent holds no more.
+pub(super) const NEWCOMERS_OF_ONE_HOST: usize = 256;
+
 /// Maximum clients of all hosts that wait for their turn: what is served in about eight seconds, after which clients
 /// retry.
 pub(super) const WAITING: usize = 4_096;
@@ -25,17 +29,20 @@ pub(super) const WAITING: usize = 4_096;
 /// The handshakes in progress, and the queue.
 #[derive(Debug)]
 pub(super) struct Handshakes<T> {
-    under_way: BTreeMap<Host, usize>,
+    under_way: Counts,
     /// Their total number.
     shaking: usize,
+    /// Clients that have not sent their first frame, those in handshakes among them.
+    newcomers: Counts,
     waiting: Turns<T>,
 }
 
 impl<T> Handshakes<T> {
     pub(super) fn new() -> Self {
         Self {
-            under_way: BTreeMap::new(),
+            under_way: Counts::default(),
             shaking: 0,
+            newcomers: Counts::default(),
             waiting: Turns::new(WAITING),
         }
     }
@@ -48,7 +55,7 @@ impl<T> Handshakes<T> {
     /// Whether a client is accepted that has not proven its address: not in a rush, and not when the host has several
     /// handshakes already, which a client with a forged address may have started.
     pub(super) fn takes_strangers(&self, host: Host) -> bool {
-        let of_host = self.of(host) + self.waiting.of(host);
+        let of_host = self.under_way.of(host) + self.waiting.of(host);
         self.waiting.is_empty() && AT_ONCE - self.shaking > FREE_FOR_STRANGERS && of_host < OF_STRANGERS
     }
 
@@ -62,27 +69,56 @@ impl<T> Handshakes<T> {
         if self.shaking >= AT_ONCE {
             return None;
         }
-        let Self { waiting, under_way, .. } = self;
-        let of = |host| under_way.get(&host).copied().unwrap_or(0);
-        let (host, who) = waiting.next(|host| of(host) < OF_ONE_HOST)?;
+        let Self {
+            waiting,
+            under_way,
+            newcomers,
+            ..
+        } = self;
+        let may_begin = |host| under_way.of(host) < OF_ONE_HOST && newcomers.of(host) < NEWCOMERS_OF_ONE_HOST;
+        let (host, who) = waiting.next(may_begin)?;
         self.shaking += 1;
-        *self.under_way.entry(host).or_default() += 1;
+        self.under_way.add(host);
+        self.newcomers.add(host);
         Some((host, who))
     }
 
     /// A handshake of a host has ended, with any result.
     pub(super) fn ended(&mut self, host: Host) {
-        if let Some(count) = self.under_way.get_mut(&host) {
-            *count -= 1;
+        if self.under_way.take(host) {
             self.shaking -= 1;
-            if *count == 0 {
-                self.under_way.remove(&host);
-            }
         }
     }
 
+    /// A client whose handshake was started has sent its first frame, or its connection is closed.
+    pub(super) fn arrived(&mut self, host: Host) {
+        self.newcomers.take(host);
+    }
+}
+
+/// Counts by host.
+#[derive(Debug, Default)]
+struct Counts(BTreeMap<Host, usize>);
+
+impl Counts {
     fn of(&self, host: Host) -> usize {
-        self.under_way.get(&host).copied().unwrap_or(0)
+        self.0.get(&host).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, host: Host) {
+        *self.0.entry(host).or_default() += 1;
+    }
+
+    /// Returns whether there was one.
+    fn take(&mut self, host: Host) -> bool {
+        let Some(count) = self.0.get_mut(&host) else {
+            return false;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.0.remove(&host);
+        }
+        true
     }
 }
 
@@ -121,6 +157,27 @@ mod tests {
         let begun: Vec<_> = std::iter::from_fn(|| handshakes.next()).collect();
         assert_eq!(begun, [(host(1), 8), (host(3), 2_000), (host(3), 2_001)]);
         assert_eq!(handshakes.queued(), 91);
+    }
+
+    #[test]
+    fn a_host_has_few_newcomers() {
+        let mut handshakes = Handshakes::new();
+        let mut begun = 0;
+        for number in 0..1_000 {
+            handshakes.wait(host(1), number).unwrap();
+            // Each completes its handshake and stays silent.
+            while handshakes.next().is_some() {
+                begun += 1;
+                handshakes.ended(host(1));
+            }
+        }
+        assert_eq!(begun, NEWCOMERS_OF_ONE_HOST);
+        // Others connect as before.
+        handshakes.wait(host(2), 1_000).unwrap();
+        assert_eq!(handshakes.next(), Some((host(2), 1_000)));
+        handshakes.arrived(host(1));
+        assert_eq!(handshakes.next(), Some((host(1), NEWCOMERS_OF_ONE_HOST)));
+        assert_eq!(handshakes.next(), None);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use annals_wire::client::CloseReason;
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 
-use super::{EdgeCommand, MAX_CONNECTIONS, web_transport};
+use super::{EdgeCommand, MAX_CONNECTIONS, handshakes::Host, web_transport};
+use crate::violations::{Violation, Violations};
 
 /// Maximum frames queued for one client. At ten a second, how far a client may lag before it is closed.
 pub const MAX_QUEUED_FRAMES: usize = 1_024;
@@ -54,17 +55,28 @@ pub(super) struct Registry {
     outboxes: Mutex<BTreeMap<ConnectionId, Outbox>>,
     last_id: AtomicU64,
     pub(super) counts: Counts,
+    pub(super) violations: Violations,
     /// Maximum concurrent connections; at most [`MAX_CONNECTIONS`].
     pub(super) limit: AtomicU64,
 }
 
-impl Default for Registry {
-    fn default() -> Self {
+impl Registry {
+    /// A registry without connections, which counts violations there.
+    pub(super) fn new(violations: Violations) -> Self {
         Self {
             outboxes: Mutex::default(),
             last_id: AtomicU64::default(),
             counts: Counts::default(),
+            violations,
             limit: AtomicU64::new(MAX_CONNECTIONS),
+        }
+    }
+
+    /// Counts a violation by the client of an open connection.
+    pub(super) fn violated(&self, connection: ConnectionId, violation: Violation) {
+        let host = self.outboxes().get(&connection).map(|outbox| outbox.host);
+        if let Some(host) = host {
+            self.violations.count(violation, host);
         }
     }
 }
@@ -76,6 +88,7 @@ pub(super) struct Outbox {
     background: mpsc::Sender<Vec<u8>>,
     shared: Arc<Queue>,
     link: Link,
+    host: Host,
 }
 
 /// A connection, for what does not wait in its queue.
@@ -116,22 +129,8 @@ pub struct EdgeCounters {
     pub open: u64,
     /// Connections whose handshake was completed.
     pub accepted: u64,
-    /// Connections whose handshake failed: no TLS, another ALPN, another certificate expected.
-    pub failed_handshakes: u64,
-    /// Connections refused because there were too many, or too many of their host waited.
-    pub refused: u64,
-    /// Connections closed for a malformed frame or datagram.
-    pub malformed: u64,
-    /// Connections closed for a frame above the limit.
-    pub too_large: u64,
-    /// Connections closed because the client exceeded a rate limit.
-    pub too_fast: u64,
     /// Warnings to clients that approach a rate limit.
     pub warned: u64,
-    /// Connections closed because the client did not read what was sent.
-    pub too_slow: u64,
-    /// Connections closed because no first frame arrived.
-    pub silent: u64,
     /// Datagrams from clients dropped because the process was busy.
     pub dropped_datagrams: u64,
     /// Bytes of frames and datagrams from clients.
@@ -145,14 +144,7 @@ pub struct EdgeCounters {
 pub(super) struct Counts {
     pub(super) open: AtomicU64,
     pub(super) accepted: AtomicU64,
-    pub(super) failed_handshakes: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) malformed: AtomicU64,
-    pub(super) too_large: AtomicU64,
-    pub(super) too_fast: AtomicU64,
     pub(super) warned: AtomicU64,
-    pub(super) too_slow: AtomicU64,
-    pub(super) silent: AtomicU64,
     pub(super) dropped_datagrams: AtomicU64,
     pub(super) bytes_in: AtomicU64,
     pub(super) bytes_out: AtomicU64,
@@ -165,7 +157,7 @@ pub(super) fn count(counter: &AtomicU64, amount: u64) {
 
 impl Registry {
     /// Assigns a connection its id and its queue.
-    pub(super) fn open(&self, link: Link) -> (ConnectionId, Orders) {
+    pub(super) fn open(&self, host: Host, link: Link) -> (ConnectionId, Orders) {
         let id = ConnectionId(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
         let (orders, taken) = mpsc::channel(MAX_QUEUED_FRAMES);
         let (background, background_taken) = mpsc::channel(MAX_BACKGROUND_FRAMES);
@@ -175,6 +167,7 @@ impl Registry {
             background,
             shared: Arc::clone(&shared),
             link: link.clone(),
+            host,
         };
         self.outboxes().insert(id, outbox);
         let orders = Orders {
@@ -347,14 +340,7 @@ impl Counts {
         EdgeCounters {
             open: get(&self.open),
             accepted: get(&self.accepted),
-            failed_handshakes: get(&self.failed_handshakes),
-            refused: get(&self.refused),
-            malformed: get(&self.malformed),
-            too_large: get(&self.too_large),
-            too_fast: get(&self.too_fast),
             warned: get(&self.warned),
-            too_slow: get(&self.too_slow),
-            silent: get(&self.silent),
             dropped_datagrams: get(&self.dropped_datagrams),
             bytes_in: get(&self.bytes_in),
             bytes_out: get(&self.bytes_out),

@@ -39,47 +39,19 @@ fn put(nodes: &mut Nodes<'_>, edge: &EdgeHandle) {
     let mut count = |path: &str, count: u64, about: &str| nodes.put(path, count, Unit::None, about);
     count("open", counters.open, "connections that are open or in a handshake");
     count("accepted", counters.accepted, "completed handshakes");
-    count("failed_handshakes", counters.failed_handshakes, "failed handshakes");
-    count(
-        "refused",
-        counters.refused,
-        "connections refused because there were too many",
-    );
-    count(
-        "malformed",
-        counters.malformed,
-        "connections closed for malformed bytes",
-    );
-    count(
-        "too_large",
-        counters.too_large,
-        "connections closed for a frame above the limit",
-    );
-    count(
-        "too_fast",
-        counters.too_fast,
-        "connections closed because the client exceeded a rate limit",
-    );
     count(
         "warned",
         counters.warned,
         "warnings to clients that approach a rate limit",
     );
     count(
-        "too_slow",
-        counters.too_slow,
-        "connections closed because the client did not read",
-    );
-    count(
-        "silent",
-        counters.silent,
-        "connections closed because no first frame arrived",
-    );
-    count(
         "dropped_datagrams",
         counters.dropped_datagrams,
         "datagrams of clients dropped under load",
     );
+    for (violation, counted) in edge.violations().all() {
+        count(violation.name(), counted, violation.about());
+    }
     let mut bytes = |path: &str, bytes: u64, about: &str| nodes.put(path, bytes, Unit::Bytes, about);
     bytes(
         "bytes_in",

@@ -37,10 +37,13 @@ use tokio_tungstenite::{
 
 use super::{
     Arrival, Serves,
-    connection::{FIRST_FRAME_WITHIN, HANDSHAKE_WITHIN, Intake, LAST_READ_WITHIN, READ_SIZE, Shared, note, tell},
+    accepting::Place,
+    connection::{FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, READ_SIZE, Shared, note, tell},
     origins::OriginCheck,
     registry::{Batch, Link, Orders, WriteCommand, count},
 };
+
+use crate::violations::Violation;
 
 /// The first byte of a message.
 mod kind {
@@ -83,47 +86,59 @@ impl Acceptor {
 
     /// Completes the handshakes of TLS and WebSocket.
     #[allow(clippy::result_large_err, reason = "the library's signature")]
-    pub(super) async fn shake_hands(&self, stream: TcpStream, shared: &Shared) -> Option<Socket> {
-        let shaking = async {
-            // Frames are small, and are written when they are due.
-            stream.set_nodelay(true).ok()?;
-            let stream = self.tls.accept(stream).await.ok()?;
-            let check = |request: &Request, response| self.check(request, response, shared.serves);
-            let socket = accept_hdr_async_with_config(stream, check, Some(limits())).await;
-            socket.inspect_err(|error| tracing::debug!(%error, "no WebSocket")).ok()
+    pub(super) async fn shake_hands(&self, stream: TcpStream, serves: Serves) -> Result<Socket, Violation> {
+        // Frames are small, and are written when they are due.
+        let stream = match stream.set_nodelay(true) {
+            Ok(()) => self.tls.accept(stream).await,
+            Err(error) => Err(error),
         };
-        let socket = timeout(HANDSHAKE_WITHIN, shaking).await.ok().flatten();
-        let counts = &shared.registry.counts;
-        match socket {
-            Some(_) => count(&counts.accepted, 1),
-            None => count(&counts.failed_handshakes, 1),
-        }
-        socket
+        let stream = stream.map_err(|_| Violation::FailedHandshake)?;
+        let mut violation = Violation::FailedHandshake;
+        let check = |request: &Request, response| {
+            let is_admitted = self.admits(request);
+            if !is_admitted {
+                violation = Violation::ForeignOrigin;
+            }
+            check(request, response, (is_admitted, serves))
+        };
+        let socket = accept_hdr_async_with_config(stream, check, Some(limits())).await;
+        socket.map_err(|error| {
+            tracing::debug!(%error, "no WebSocket");
+            violation
+        })
     }
 
-    /// Checks the origin and the subprotocol of a request.
-    #[allow(clippy::result_large_err, reason = "the library's signature")]
-    fn check(&self, request: &Request, mut response: Response, serves: Serves) -> Result<Response, ErrorResponse> {
+    fn admits(&self, request: &Request) -> bool {
         let origin = request.headers().get(ORIGIN).map(HeaderValue::as_bytes);
-        if !self.origins.admits(origin) {
-            return Err(refusal(
-                StatusCode::FORBIDDEN,
-                "pages of this origin may not connect; add it to the setting web_origins",
-            ));
-        }
-        let served = HeaderValue::from_static(match serves {
-            Serves::Login => "annals-login.1",
-            Serves::Play => "annals-play.1",
-        });
-        if !offers(request.headers(), &served) {
-            return Err(refusal(
-                StatusCode::BAD_REQUEST,
-                "the WebSocket offers no subprotocol that is served here",
-            ));
-        }
-        response.headers_mut().insert(SUBPROTOCOL, served);
-        Ok(response)
+        self.origins.admits(origin)
     }
+}
+
+/// Answers a request from an origin that is admitted or not, after checking the subprotocol.
+#[allow(clippy::result_large_err, reason = "the library's signature")]
+fn check(
+    request: &Request,
+    mut response: Response,
+    (is_admitted, serves): (bool, Serves),
+) -> Result<Response, ErrorResponse> {
+    if !is_admitted {
+        return Err(refusal(
+            StatusCode::FORBIDDEN,
+            "pages of this origin may not connect; add it to the setting web_origins",
+        ));
+    }
+    let served = HeaderValue::from_static(match serves {
+        Serves::Login => "annals-login.1",
+        Serves::Play => "annals-play.1",
+    });
+    if !offers(request.headers(), &served) {
+        return Err(refusal(
+            StatusCode::BAD_REQUEST,
+            "the WebSocket offers no subprotocol that is served here",
+        ));
+    }
+    response.headers_mut().insert(SUBPROTOCOL, served);
+    Ok(response)
 }
 
 /// Whether a subprotocol is among those that a request offers.
@@ -153,9 +168,9 @@ fn limits() -> WebSocketConfig {
 }
 
 /// Serves a connection until it ends. Its first event is `Opened`, its last `Closed`.
-pub(super) async fn serve(socket: Socket, from: SocketAddr, shared: Shared) {
+pub(super) async fn serve(socket: Socket, from: SocketAddr, newcomer: Place, shared: Shared) {
     let (datagrams, waiting) = mpsc::channel(WAITING_DATAGRAMS);
-    let (id, orders) = shared.registry.open(Link::WebSocket(datagrams));
+    let (id, orders) = shared.registry.open(from.ip().into(), Link::WebSocket(datagrams));
     let verdict = orders.verdict();
     if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
         return shared.registry.remove(id);
@@ -165,16 +180,15 @@ pub(super) async fn serve(socket: Socket, from: SocketAddr, shared: Shared) {
     let (echoes, asked) = mpsc::channel(1);
     let end = tokio::select! {
         reason = write(&mut sink, (orders, waiting, asked), &shared) => End::Here(reason),
-        end = read(&mut stream, Intake::new(id, &shared), &echoes) => end,
+        end = read(&mut stream, Intake::new(id, newcomer, &shared), &echoes) => end,
         () = closed => End::Here(CloseReason::Lost),
     };
     shared.registry.remove(id);
     let (End::Here(reason) | End::Unreadable(reason) | End::There(reason)) = end;
     let reason = verdict().unwrap_or(reason);
-    note(&shared.registry, reason);
+    note(&shared.registry, (id, from), reason);
     // A client that does not read is not waited for.
     let _ = timeout(LAST_READ_WITHIN, close(sink, stream, (end, reason))).await;
-    tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
     // Without a receiver the process is shutting down.
     let _ = tell(&shared, id, Arrival::Closed(reason)).await;
 }

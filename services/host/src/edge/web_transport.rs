@@ -19,12 +19,14 @@ use web_transport_proto::http::{HeaderValue, StatusCode, header::ORIGIN};
 
 use super::{
     Arrival, Serves,
+    accepting::Place,
     connection::{
         FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, Received, Shared, note, read, tell, write, write_background,
     },
     origins::OriginCheck,
     registry::{Link, Orders},
 };
+use crate::violations::Violation;
 
 /// The protocol under which browsers connect.
 pub(super) const ALPN: &[u8] = b"h3";
@@ -62,6 +64,9 @@ pub(super) struct Session {
 /// Why there is no session: a word for the log.
 type Refusal = &'static str;
 
+/// The refusal of a page of another origin.
+const FOREIGN_ORIGIN: Refusal = "pages of this origin may not connect";
+
 /// Completes the handshakes of sessions.
 #[derive(Clone, Debug)]
 pub(super) struct Acceptor {
@@ -80,14 +85,14 @@ impl Acceptor {
     }
 
     /// Waits for the request of a session, and answers it.
-    pub(super) async fn shake_hands(&self, connection: Connection, serves: Serves) -> Option<Session> {
-        match self.begin(connection, serves).await {
-            Ok(session) => Some(session),
-            Err(reason) => {
-                tracing::debug!(reason, "no WebTransport session");
-                None
+    pub(super) async fn shake_hands(&self, connection: Connection, serves: Serves) -> Result<Session, Violation> {
+        self.begin(connection, serves).await.map_err(|refusal| {
+            tracing::debug!(reason = refusal, "no WebTransport session");
+            match refusal {
+                FOREIGN_ORIGIN => Violation::ForeignOrigin,
+                _ => Violation::FailedHandshake,
             }
-        }
+        })
     }
 
     async fn begin(&self, connection: Connection, serves: Serves) -> Result<Session, Refusal> {
@@ -117,7 +122,10 @@ impl Acceptor {
             let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;
         }
         connection.close(NO_ERROR.into(), &[]);
-        Err("it was refused")
+        match status {
+            StatusCode::FORBIDDEN => Err(FOREIGN_ORIGIN),
+            _ => Err("the path is not served here"),
+        }
     }
 
     /// The answer to a request.
@@ -196,28 +204,28 @@ enum End {
 }
 
 /// Serves a session until it ends. Its first event is `Opened`, its last `Closed`.
-pub(super) async fn serve(session: Session, shared: Shared) {
+pub(super) async fn serve(session: Session, newcomer: Place, shared: Shared) {
     let Session {
         connection,
         request: (answer, mut request),
         _control: _held,
     } = session;
-    let (id, orders) = shared.registry.open(Link::WebTransport(connection.clone()));
     let from = connection.remote_address();
+    let link = Link::WebTransport(connection.clone());
+    let (id, orders) = shared.registry.open(from.ip().into(), link);
     let verdict = orders.verdict();
     if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
         shared.registry.remove(id);
         return close(&connection, (answer, request), CloseReason::ShuttingDown).await;
     }
-    let end = converse(&connection, &mut request, orders, Intake::new(id, &shared)).await;
+    let end = converse(&connection, &mut request, orders, Intake::new(id, newcomer, &shared)).await;
     shared.registry.remove(id);
     let reason = match end {
         End::There(reason) => reason,
         End::Here(reason) => verdict().unwrap_or(reason),
     };
-    note(&shared.registry, reason);
+    note(&shared.registry, (id, from), reason);
     close(&connection, (answer, request), reason).await;
-    tracing::debug!(connection = id.0, %from, %reason, "client connection closed");
     // Without a receiver the process is shutting down.
     let _ = tell(&shared, id, Arrival::Closed(reason)).await;
 }

@@ -3,7 +3,10 @@
 use prometheus_client::registry::Unit;
 
 use super::metrics::{Counter, Gauge, Histogram, Metrics};
-use crate::config::Service::{self, Base, Cell, Db, Director, Login};
+use crate::{
+    config::Service::{self, Base, Cell, Db, Director, Login},
+    violations::Violations,
+};
 
 /// The meaning of the metric of a process's certificates, which has a series for each.
 pub(super) const CERTIFICATE_END: &str = "When a certificate of the process ends, seconds since 1970";
@@ -28,7 +31,12 @@ pub(super) enum Read {
     Micros(fn(&Metrics) -> &Counter),
     Gauge(fn(&Metrics) -> &Gauge),
     Histogram(fn(&Metrics) -> &Histogram),
+    /// Violations of clients, by kind.
+    Violations(fn(&Metrics) -> &Violations),
 }
+
+/// The label of a kind of violation.
+pub(super) const KIND: &str = "kind";
 
 use Read as R;
 
@@ -53,7 +61,7 @@ const fn described(
 const HOLDERS: &[Service] = &[Base, Cell, Db];
 
 /// All metrics, beside those that every process has.
-pub(super) const METRICS: [Described; 22] = [
+pub(super) const METRICS: [Described; 23] = [
     described(
         ("tick_duration", "annals.tick.duration"),
         "Work of a tick, with what was due until the next",
@@ -123,6 +131,13 @@ pub(super) const METRICS: [Described; 22] = [
         None,
         &[Base],
         R::Counter(|metrics| &metrics.client_calls),
+    ),
+    described(
+        ("client_violations", "annals.client.violations"),
+        "What clients did against the protocol or its limits, by kind",
+        None,
+        &[Base, Login],
+        R::Violations(|metrics| &metrics.violations),
     ),
     described(
         ("log_ins", "annals.log_ins"),

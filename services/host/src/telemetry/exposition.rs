@@ -10,7 +10,7 @@ use prometheus_client::{
 };
 
 use super::{
-    catalogue::{CERTIFICATE_END, METRICS, Read},
+    catalogue::{CERTIFICATE_END, KIND, METRICS, Read},
     metrics::Histogram,
     resources::{Used, used},
 };
@@ -18,6 +18,7 @@ use crate::{
     certificates::CertificateEnd,
     config::{Realm, Service},
     health::{Health, Readiness},
+    violations::Violations,
 };
 
 /// Content type of the text.
@@ -79,6 +80,7 @@ impl Collector for Metrics {
                 Read::Micros(read) => total(&mut encoder, about, read(metrics).get() as f64 / 1e6)?,
                 Read::Gauge(read) => gauge(&mut encoder, about, read(metrics).get())?,
                 Read::Histogram(read) => histogram(&mut encoder, about, read(metrics))?,
+                Read::Violations(read) => violations(&mut encoder, about, read(metrics))?,
             }
         }
         Ok(())
@@ -135,6 +137,15 @@ fn total<N: EncodeCounterValue + fmt::Debug>(
 ) -> fmt::Result {
     let encoder = encoder.encode_descriptor(name, what, unit, MetricType::Counter)?;
     ConstCounter::new(value).encode(encoder)
+}
+
+fn violations(encoder: &mut DescriptorEncoder<'_>, (name, what, unit): About<'_>, counted: &Violations) -> fmt::Result {
+    let mut encoder = encoder.encode_descriptor(name, what, unit, MetricType::Counter)?;
+    for (violation, count) in counted.all() {
+        let labels = [(KIND, violation.name())];
+        ConstCounter::new(count).encode(encoder.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 fn histogram(encoder: &mut DescriptorEncoder<'_>, (name, what, unit): About<'_>, values: &Histogram) -> fmt::Result {

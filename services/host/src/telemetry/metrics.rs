@@ -9,7 +9,7 @@ use annals_node::time::Mono;
 use serde::{Deserialize, Serialize};
 
 use super::costs::Costs;
-use crate::clock::mono;
+use crate::{clock::mono, violations::Violations};
 
 /// Maximum duration that is recorded, in microseconds; longer ones count as this.
 const LONGEST: u64 = 60_000_000;
@@ -51,6 +51,8 @@ pub struct Metrics {
     pub busy: Counter,
     /// At base, calls of clients that arrived.
     pub client_calls: Counter,
+    /// At base and login, what clients did against the protocol or its limits.
+    pub violations: Violations,
     /// At login, clients that were given a ticket.
     pub log_ins: Counter,
     /// At login, log-ins that were refused.

@@ -10,7 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use opentelemetry::{Context, KeyValue, metrics::MeterProvider};
+use opentelemetry::{
+    Context, KeyValue,
+    metrics::{Meter, MeterProvider},
+};
 use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
@@ -22,7 +25,7 @@ use prometheus_client::registry::Unit;
 use thiserror::Error;
 
 use super::{
-    catalogue::{CERTIFICATE_END, METRICS, Read},
+    catalogue::{CERTIFICATE_END, KIND, METRICS, Read},
     exposition::BOUNDS,
     metrics::Metrics,
     spans::Traces,
@@ -197,17 +200,7 @@ fn instruments(meters: &SdkMeterProvider, service: Service, health: &Health) {
         .with_description("Whether the process does its work: 1, else 0")
         .with_callback(move |observed| observed.observe((*readiness.borrow() == Readiness::Ready).into(), &[]))
         .build();
-    let certificates = health.certificates.clone();
-    meter
-        .i64_observable_gauge("annals.certificate.end")
-        .with_description(CERTIFICATE_END)
-        .with_unit("s")
-        .with_callback(move |observed| {
-            for CertificateEnd { setting, end } in certificates.ends() {
-                observed.observe(end, &[KeyValue::new("setting", setting)]);
-            }
-        })
-        .build();
+    certificate_ends(&meter, health);
     for metric in METRICS.iter().filter(|metric| metric.of.contains(&service)) {
         let metrics = Arc::clone(&health.metrics);
         let unit = match metric.unit {
@@ -240,6 +233,18 @@ fn instruments(meters: &SdkMeterProvider, service: Service, health: &Health) {
                     .with_callback(move |observed| observed.observe(read(&metrics).get(), &[]))
                     .build(),
             ),
+            Read::Violations(read) => drop(
+                meter
+                    .u64_observable_counter(metric.otel)
+                    .with_description(metric.what)
+                    .with_unit(unit)
+                    .with_callback(move |observed| {
+                        for (violation, count) in read(&metrics).all() {
+                            observed.observe(count, &[KeyValue::new(KIND, violation.name())]);
+                        }
+                    })
+                    .build(),
+            ),
             Read::Histogram(read) => {
                 let exported = meter
                     .f64_histogram(metric.otel)
@@ -250,6 +255,21 @@ fn instruments(meters: &SdkMeterProvider, service: Service, health: &Health) {
             }
         }
     }
+}
+
+/// The ends of certificates, each with the setting that names its file.
+fn certificate_ends(meter: &Meter, health: &Health) {
+    let certificates = health.certificates.clone();
+    meter
+        .i64_observable_gauge("annals.certificate.end")
+        .with_description(CERTIFICATE_END)
+        .with_unit("s")
+        .with_callback(move |observed| {
+            for CertificateEnd { setting, end } in certificates.ends() {
+                observed.observe(end, &[KeyValue::new("setting", setting)]);
+            }
+        })
+        .build();
 }
 
 /// A client for the collector. The library's client must be created outside of an async runtime.

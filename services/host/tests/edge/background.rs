@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 
 use annals_client::Event;
-use annals_host::edge::{EdgeCommand, EdgeHandle};
+use annals_host::{
+    edge::{EdgeCommand, EdgeHandle},
+    violations::Violation,
+};
 use annals_ids::{CallNumber, Hash};
 use annals_node::ConnectionId;
 use annals_wire::client::{
@@ -87,7 +90,9 @@ async fn a_client_that_reads_nothing_beside_its_stream_is_closed_before_memory_i
     }
     within("the close", client.closed()).await;
     realm
-        .until_counted(&base, "the close to be counted", |counters| counters.too_slow == 1)
+        .until_counted(&base, "the close to be counted", |edge| {
+            edge.violations().of(Violation::TooSlow) == 1
+        })
         .await;
 }
 

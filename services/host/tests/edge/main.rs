@@ -13,6 +13,7 @@ mod web_transport;
 
 use annals_client::{Client, Credentials, EndReason, Event, Trust, What, client_endpoint};
 use annals_def::{Edit, Value};
+use annals_host::{edge::Edge, violations::Violation};
 use annals_ids::{Direction, HistoryNumber, Part, Position};
 use annals_wire::client::{Known, LoginRefusal, Rejection, ToClient};
 
@@ -292,7 +293,7 @@ async fn refusals_carry_a_reason() {
     let mut config = realm.config();
     config.trust = Trust::Pinned(schema().fingerprint());
     let mut client = Client::start(endpoint, config);
-    let failed = |counters: annals_host::edge::EdgeCounters| counters.failed_handshakes >= 2;
+    let failed = |edge: &Edge| edge.violations().of(Violation::FailedHandshake) >= 2;
     tokio::select! {
         event = client.next() => panic!("a client connected to an unknown server: {event:?}"),
         () = realm.until_counted(&realm.login, "failed handshakes", failed) => {}

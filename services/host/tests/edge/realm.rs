@@ -8,7 +8,10 @@ use std::{
 
 use annals_client::{Client, Config, Credentials, Event, Trust, client_endpoint};
 use annals_def::{Argument, DataType, Distribution, EntityType, Exposure, Method, Property, Schema, Value};
-use annals_host::edge::{Arrival, Edge, EdgeCommand, EdgeCounters, EdgeEvent, EdgeHandle, Identity, Serves, bind};
+use annals_host::{
+    edge::{Arrival, Edge, EdgeCommand, EdgeEvent, EdgeHandle, Identity, Serves, bind},
+    violations::Violations,
+};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, HistoryNumber, OwnerId, Part, Position, SessionId, Tick, TypeId,
 };
@@ -82,7 +85,13 @@ impl Realm {
         let identity = Identity::development(directory.path()).unwrap();
         let world = Arc::new(Mutex::new(World::default()));
         let (events, taken) = mpsc::channel(64);
-        let login = Edge::start(bind(loopback()).unwrap(), &identity, Serves::Login, events).unwrap();
+        let login = Edge::start(
+            bind(loopback()).unwrap(),
+            &identity,
+            (Serves::Login, Violations::default()),
+            events,
+        )
+        .unwrap();
         tokio::spawn(serve_logins(taken, login.handle(), Arc::clone(&world)));
         Self {
             world,
@@ -95,7 +104,13 @@ impl Realm {
     /// A base that holds the owner from now on, under a higher epoch than any before.
     pub(crate) fn start_base(&self) -> Edge {
         let (events, taken) = mpsc::channel(64);
-        let edge = Edge::start(bind(loopback()).unwrap(), &self.identity, Serves::Play, events).unwrap();
+        let edge = Edge::start(
+            bind(loopback()).unwrap(),
+            &self.identity,
+            (Serves::Play, Violations::default()),
+            events,
+        )
+        .unwrap();
         let epoch = {
             let mut world = self.world();
             let epoch = Epoch(world.holder.as_ref().map_or(0, |holder| holder.epoch.0) + 1);
@@ -160,9 +175,9 @@ impl Realm {
     }
 
     /// Waits until the condition holds for the counters of an edge.
-    pub(crate) async fn until_counted(&self, edge: &Edge, what: &str, holds: impl Fn(EdgeCounters) -> bool) {
+    pub(crate) async fn until_counted(&self, edge: &Edge, what: &str, holds: impl Fn(&Edge) -> bool) {
         within(what, async {
-            while !holds(edge.counters()) {
+            while !holds(edge) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })

@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
-use annals_host::edge::{Arrival, Edge, EdgeCommand, EdgeEvent, Identity, Serves, WebOrigins, bind, bind_with_web};
+use annals_host::{
+    edge::{Arrival, Edge, EdgeCommand, EdgeEvent, Identity, Serves, WebOrigins, bind, bind_with_web},
+    violations::{Violation, Violations},
+};
 use annals_node::ConnectionId;
 use annals_wire::client::{
     CloseReason, MAX_UPSTREAM_FRAME, PLAY_ALPN, ToServer, ToServerDatagram, volatile::MovementAck,
@@ -47,7 +50,7 @@ impl Front {
         let identity = Identity::development(directory.path()).unwrap();
         let sockets = bind_with_web(loopback(), WebOrigins::Only(vec![PAGE.to_owned()])).unwrap();
         let (sender, events) = mpsc::channel(16);
-        let edge = Edge::start(sockets, &identity, serves, sender).unwrap();
+        let edge = Edge::start(sockets, &identity, (serves, Violations::default()), sender).unwrap();
         Self {
             edge,
             events,
@@ -217,7 +220,7 @@ async fn a_client_leaves_or_is_lost() {
     let mut ends = front.connect().await;
     ends.get_mut().shutdown().await.unwrap();
     assert_eq!(front.arrival().await, Arrival::Closed(CloseReason::Lost));
-    assert_eq!(front.edge.counters().malformed, 0);
+    assert_eq!(front.edge.violations().of(Violation::Malformed), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -319,8 +322,9 @@ async fn other_pages_and_protocols_are_refused() {
     assert_eq!(refused(None, Some(PAGE)).await, StatusCode::BAD_REQUEST);
     connect(to, directory, play, Some(PAGE)).await.unwrap();
     connect(to, directory, play, None).await.unwrap();
-    let counters = front.edge.counters();
-    assert_eq!((counters.failed_handshakes, counters.accepted), (4, 2));
+    let of = |violation| front.edge.violations().of(violation);
+    assert_eq!(front.edge.counters().accepted, 2);
+    assert_eq!((of(Violation::ForeignOrigin), of(Violation::FailedHandshake)), (2, 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -330,7 +334,7 @@ async fn a_client_that_does_not_read_is_closed_as_too_slow() {
     socket.send(message(0, &hello_body())).await.unwrap();
     let connection = front.next().await.connection;
     let edge = front.edge.handle();
-    while front.edge.counters().too_slow == 0 {
+    while front.edge.violations().of(Violation::TooSlow) == 0 {
         edge.apply(EdgeCommand::Frame {
             connection,
             body: vec![0; 1 << 20],
@@ -383,7 +387,7 @@ async fn stalled_web_handshakes_do_not_delay_clients_by_quic() {
     })
     .await;
     assert_eq!(
-        front.edge.counters().failed_handshakes,
+        front.edge.violations().of(Violation::FailedHandshake),
         0,
         "no slot had to be freed for it"
     );

@@ -4,9 +4,11 @@ mod hostile;
 
 use std::time::SystemTime;
 
-use annals_host::edge::{
-    Arrival, Edge, EdgeCommand, EdgeCounters, EdgeEvent, Identity, Serves, WebOrigins, bind_with_web,
-    web_certificate_hashes,
+use annals_host::{
+    edge::{
+        Arrival, Edge, EdgeCommand, EdgeEvent, Identity, Serves, WebOrigins, bind_with_web, web_certificate_hashes,
+    },
+    violations::{Violation, Violations},
 };
 use annals_ids::Hash;
 use annals_node::ConnectionId;
@@ -47,7 +49,7 @@ impl Front {
         let identity = Identity::development(directory.path()).unwrap();
         let sockets = bind_with_web(loopback(), WebOrigins::Only(vec![PAGE.to_owned()])).unwrap();
         let (sender, events) = mpsc::channel(16);
-        let edge = Edge::start(sockets, &identity, Serves::Play, sender).unwrap();
+        let edge = Edge::start(sockets, &identity, (Serves::Play, Violations::default()), sender).unwrap();
         Self {
             edge,
             events,
@@ -253,7 +255,7 @@ async fn a_session_without_a_first_frame_is_closed() {
     assert_eq!(slow.closed().await, CloseReason::Silent);
     assert_eq!(front.closed().await, CloseReason::Silent);
     assert_eq!(front.closed().await, CloseReason::Silent);
-    assert_eq!(front.edge.counters().silent, 2);
+    assert_eq!(front.edge.violations().of(Violation::Silent), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -270,15 +272,16 @@ async fn other_pages_and_services_are_refused() {
     let _page = front.try_connect(PLAY, Some(PAGE)).await.unwrap();
     let _program = front.connect().await;
     within("all to be counted", async {
-        let counted = |counters: EdgeCounters| (counters.failed_handshakes, counters.accepted);
-        while counted(front.edge.counters()) != (4, 2) {
+        let of = |violation| front.edge.violations().of(violation);
+        let counted = || (of(Violation::ForeignOrigin), of(Violation::FailedHandshake));
+        while (counted(), front.edge.counters().accepted) != ((2, 2), 2) {
             tokio::task::yield_now().await;
         }
     })
     .await;
     front.edge.handle().set_limit(2);
     assert!(front.try_connect(PLAY, None).await.is_err(), "there are too many");
-    assert_eq!(front.edge.counters().refused, 1);
+    assert_eq!(front.edge.violations().of(Violation::Refused), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -288,7 +291,7 @@ async fn a_client_that_does_not_read_is_closed_as_too_slow() {
     let _stream = player.send(&hello()).await;
     let connection = front.next().await.connection;
     let edge = front.edge.handle();
-    while front.edge.counters().too_slow == 0 {
+    while front.edge.violations().of(Violation::TooSlow) == 0 {
         edge.apply(EdgeCommand::Frame {
             connection,
             body: vec![0; 1 << 20],

@@ -61,6 +61,8 @@ pub(crate) struct Setting {
     pub(crate) servers: ServerCount,
     pub(crate) bots: usize,
     pub(crate) seed: u64,
+    /// Settings of its processes, beside those of every realm.
+    pub(crate) settings: &'static [(&'static str, &'static str)],
 }
 
 /// One realm under test, with its bots.
@@ -122,7 +124,10 @@ impl ChaosRealm {
         let (data, files) = (folder.path().join("realm"), folder.path().join("shown"));
         fs::create_dir_all(&files).expect("a folder for what is shown");
         fs::create_dir_all(&data).expect("a folder for the realm");
-        let plan = plan(setting.servers, &data);
+        let mut plan = plan(setting.servers, &data);
+        let settings = setting.settings.iter();
+        plan.settings
+            .extend(settings.map(|(key, value)| (*key, (*value).to_owned())));
         let schema = compile(&plan.build.world).expect("the sample compiles");
         let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
         let (until, playing_until) = watch::channel(Instant::now() + UNLIMITED);
@@ -226,8 +231,21 @@ impl ChaosRealm {
         }
     }
 
+    /// Checks that all bots are connected, and none had to resume its session.
+    pub(crate) fn is_undisturbed(&self) -> Result<(), String> {
+        let now = *self.progress.borrow();
+        let is_fine = now.connected == self.setting.bots as u64 && now.interrupted == 0 && now.resumed == 0;
+        is_fine.then_some(()).ok_or_else(|| now.to_string())
+    }
+
     /// Logs the bots out, checks everything once more, and adds the rounds to the table. Returns the broken promises.
     pub(crate) async fn end(mut self, table: &mut Table) -> Vec<String> {
+        let report = self.log_off().await;
+        self.close(&report, table).await
+    }
+
+    /// Logs the bots out.
+    pub(crate) async fn log_off(&mut self) -> BotsReport {
         let mut now = Instant::now();
         self.until.send_replace(now);
         let playing = tokio::time::timeout(RECOVERY_TIMEOUT, &mut self.playing).await;
@@ -236,12 +254,17 @@ impl ChaosRealm {
             .expect("bots do not panic")
             .expect("bots can write");
         self.times.lap(Phase::Setting, &mut now);
+        report
+    }
+
+    /// Checks everything once more, and adds the rounds to the table. Returns the broken promises.
+    pub(crate) async fn close(mut self, report: &BotsReport, table: &mut Table) -> Vec<String> {
         if !self.has_failed() {
-            self.check_report(&report).await;
+            self.check_report(report).await;
         }
         self.times += std::mem::take(&mut self.proof.times);
-        now = Instant::now();
-        table.enter(self.setting.servers, &self.rounds, &report);
+        let mut now = Instant::now();
+        table.enter(self.setting.servers, &self.rounds, report);
         let ended = report.total(|bot| bot.ended.len() as u64);
         self.say(&format!("{ended} sessions ended early\n{report}"));
         if self.has_failed() {
@@ -404,7 +427,7 @@ impl ChaosRealm {
         size
     }
 
-    fn fail(&mut self, why: &str) {
+    pub(crate) fn fail(&mut self, why: &str) {
         self.say(&format!("BROKEN: {why}"));
         self.failures.push(format!("realm {}: {why}", self.setting.number));
     }

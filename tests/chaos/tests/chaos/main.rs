@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, reason = "a failed step ends the test")]
 
 mod age;
+mod attacks;
 mod damage;
 mod faults;
 mod fencing;
@@ -14,7 +15,7 @@ mod promises;
 mod table;
 mod times;
 
-use std::env;
+use std::{env, time::Duration};
 
 use annals_def::split_mix;
 use annals_host::nats::ServerCount;
@@ -58,6 +59,7 @@ async fn play(rounds: u64, seed: u64, bots: usize, counts: &[ServerCount], fault
             servers,
             bots,
             seed: dice(),
+            settings: &[],
         };
         let rounds_in_realm = ROUNDS_PER_REALM.min(rounds - played);
         let mut age = ChaosRealm::begin(setting).await;
@@ -105,6 +107,32 @@ async fn rounds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn honest_bots_notice_no_attack() {
+    if age::are_built() {
+        attack(8, (1, 1), false).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long: run `make attacks`"]
+async fn attacks() {
+    assert!(age::are_built(), "the services are not built: run `make attacks`");
+    let bots = number("CHAOS_BOTS", 100) as usize;
+    attack(bots, (30, number("CHAOS_SECONDS", 20)), true).await;
+}
+
+/// Attacks a realm, each time for that many seconds after a calm of that many.
+async fn attack(bots: usize, (calm, each): (u64, u64), reads_logs: bool) {
+    let times = attacks::Times {
+        calm: Duration::from_secs(calm),
+        each: Duration::from_secs(each),
+        reads_logs,
+    };
+    let failures = attacks::run(bots, times).await;
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_restore_a_log_damaged_on_one_server() {
     if age::are_built() {
         run_damage(ServerCount::One, 6, &[Damage::DeletedMiddle, Damage::CutBlock]).await;
@@ -125,6 +153,7 @@ async fn run_damage(servers: ServerCount, bots: usize, damages: &[Damage]) {
         servers,
         bots,
         seed: 1,
+        settings: &[],
     };
     let mut age = ChaosRealm::begin(setting).await;
     damage_and_check(&mut age, servers, damages).await;

@@ -129,6 +129,12 @@ async fn no_session_is_lost_when_every_process_is_replaced() {
         let said = played.text.contains(&format!("rolling: {name} stopped in"));
         assert!(said, "{name} was not replaced");
     }
+    for service in ["base", "cell"] {
+        let said = played
+            .text
+            .contains(&format!("entities of a {service} stood still at "));
+        assert!(said, "no hand-over of a {service} was measured");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

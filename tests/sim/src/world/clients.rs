@@ -19,8 +19,8 @@ use annals_node::{
 use annals_personal::PersonalKey;
 use annals_store::immediate;
 use annals_wire::client::{
-    CloseReason, Hello, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, ToServer, ToServerDatagram,
-    value_hash,
+    CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, ToServer,
+    ToServerDatagram, value_hash,
 };
 
 use super::{
@@ -565,6 +565,12 @@ impl World {
                 );
             }
             Output::Close { connection, reason } => self.close(connection, reason),
+            Output::Reject { connection, rejection } => {
+                let mut bytes = Vec::new();
+                HelloAnswer::Rejected(rejection).write(&mut bytes);
+                self.emit_to_client(Output::Frame { connection, bytes });
+                self.close(connection, CloseReason::Finished);
+            }
             Output::SessionOpened { request, opened } => self.session_opened(request, &opened),
             Output::Send { .. }
             | Output::WantIds

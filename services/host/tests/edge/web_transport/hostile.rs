@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use annals_client::Trust;
 use annals_def::split_mix;
-use annals_host::edge::{Arrival, EdgeCounters};
+use annals_host::{
+    edge::{Arrival, Edge},
+    violations::Violation,
+};
 use annals_wire::client::{CloseReason, PLAY_ALPN};
 use quinn::{RecvStream, SendStream, crypto::rustls::QuicClientConfig};
 use web_transport_proto::{Capsule, ConnectRequest, ConnectResponse, Frame, Settings, VarInt};
@@ -71,9 +74,9 @@ impl Session {
     }
 }
 
-async fn until(front: &Front, what: &str, holds: impl Fn(EdgeCounters) -> bool) {
+async fn until(front: &Front, what: &str, holds: impl Fn(&Edge) -> bool) {
     within(what, async {
-        while !holds(front.edge.counters()) {
+        while !holds(&front.edge) {
             tokio::task::yield_now().await;
         }
     })
@@ -133,7 +136,7 @@ async fn a_session_takes_few_capsules_and_one_stream() {
     let session = Session::open(&front).await;
     drop(session);
     assert_eq!(front.closed().await, CloseReason::Lost);
-    assert_eq!(front.edge.counters().malformed, 1);
+    assert_eq!(front.edge.violations().of(Violation::Malformed), 1);
 }
 
 /// TLS is complete, and the request of a session does not come.
@@ -150,9 +153,9 @@ async fn handshakes_that_stall_in_http_delay_only_their_host() {
     let (to, directory) = (front.edge.address(), front.directory.path());
     let connected = raw::connect_from(elsewhere, to, directory, PLAY_ALPN).await;
     assert!(connected.is_ok(), "{connected:?}");
-    until(&front, "it to be accepted", |counters| counters.accepted == 1).await;
+    until(&front, "it to be accepted", |edge| edge.counters().accepted == 1).await;
     assert_eq!(
-        front.edge.counters().failed_handshakes,
+        front.edge.violations().of(Violation::FailedHandshake),
         0,
         "no slot had to be freed for it"
     );
@@ -185,8 +188,8 @@ async fn noise_ends_the_handshake_and_nothing_else() {
         connection.close(0_u8.into(), b"");
         ended += 1;
     }
-    until(&front, "all to have failed", |counters| {
-        counters.failed_handshakes == ended
+    until(&front, "all to have failed", |edge| {
+        edge.violations().of(Violation::FailedHandshake) == ended
     })
     .await;
     // A frame of the greatest length, of which nothing follows; and a client that says nothing.
@@ -194,8 +197,8 @@ async fn noise_ends_the_handshake_and_nothing_else() {
     let mut control = long.open_uni().await.unwrap();
     control.write_all(&[0, 4, 0xbf, 0xff, 0xff, 0xff]).await.unwrap();
     let mute = connect(&front).await;
-    until(&front, "both to have failed", |counters| {
-        counters.failed_handshakes == ended + 2
+    until(&front, "both to have failed", |edge| {
+        edge.violations().of(Violation::FailedHandshake) == ended + 2
     })
     .await;
     drop((long, mute));
