@@ -7,7 +7,8 @@ use annals_def::split_mix;
 use annals_event::Malformed;
 use annals_ids::{Direction, EntityId, Position, Tick};
 use annals_wire::client::{
-    FrameBuffer, FrameTooLarge, MAX_DATAGRAM, MAX_UPSTREAM_FRAME, Move, Moves, ToClientDatagram, ToServer, put_frame,
+    FrameBuffer, FrameTooLarge, MAX_DATAGRAM, MAX_UPSTREAM_FRAME, Move, Moves, ToClient, ToClientDatagram, ToServer,
+    put_frame,
 };
 
 use support::{Any, KINDS};
@@ -28,6 +29,21 @@ fn frames_round_trip() {
             assert_eq!(Any::decode(kind, &frame.encode()), Ok(frame), "{kind}, seed {seed}");
         }
     }
+}
+
+#[test]
+fn the_refusal_of_a_call_is_found_in_its_frame() {
+    let mut found = 0;
+    for seed in 0..SEEDS {
+        let frame = Any::random("to_client", &mut split_mix(seed));
+        let expected = match &frame {
+            Any::ToClient(ToClient::Refused { reason, .. }) => Some(*reason),
+            _ => None,
+        };
+        assert_eq!(ToClient::refusal(&frame.encode()), expected, "seed {seed}");
+        found += u64::from(expected.is_some());
+    }
+    assert!(found > 0 && found < SEEDS, "{found} refusals");
 }
 
 #[test]
