@@ -111,8 +111,8 @@
 //!
 //! ## Timers
 //!
-//! [`set_timer`](node::Context::set_timer), [`cancel_timer`](node::Context::cancel_timer), and the hook
-//! [`timer`](node::Behaviour::timer).
+//! [`set_timer`](node::Context::set_timer), [`cancel_timer`](node::Context::cancel_timer),
+//! [`timers`](node::Context::timers), and the hook [`timer`](node::Behaviour::timer).
 //!
 //! ## Storing and looking up
 //!

@@ -405,6 +405,23 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The timers that are set, ascending, with their next time, interval and tag.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// const POISON: u32 = 7;
+    /// let poison = own.context.set_timer(500, 0, POISON);
+    /// let set: Vec<TimerId> = own.context.timers().map(|(timer, _)| timer).collect();
+    /// assert_eq!(set, [poison]);
+    /// let is_poisoned = own.context.timers().any(|(_, timer)| timer.tag == POISON);
+    /// assert!(is_poisoned);
+    /// # Ok(()) });
+    /// ```
+    pub fn timers(&self) -> impl Iterator<Item = (TimerId, &Timer)> {
+        self.image().timers.iter().map(|(timer, at)| (*timer, at))
+    }
+
     /// Writes the persistent properties of both parts to the database (`writeToDB`). An entity that is not stored yet
     /// becomes a new stored entity.
     ///
