@@ -168,7 +168,7 @@
 //!    [`holdings_known`](node::Behaviour::holdings_known) of a stored entity, in any order after `created`.
 //! 2. Cell part: `created`, then [`cell_gained`](node::Behaviour::cell_gained) of the base part.
 //! 3. Either part, any number of times: methods ([`call`](node::Behaviour::call)), `timer`, `replied`, `learned`,
-//!    `controller`, `teleported`, `booked`. After the loss of a process [`restored`](node::Behaviour::restored), then
+//!    `controller`, `teleported`, `booked`. After a take-over [`restored`](node::Behaviour::restored), then
 //!    [`app_ready`](node::Behaviour::app_ready) once the owner has the map, as after the start of a realm.
 //! 4. Cell part: `destroyed`; base part: [`cell_lost`](node::Behaviour::cell_lost), then `destroyed`.
 //!

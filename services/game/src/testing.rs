@@ -417,7 +417,8 @@ impl TestRealm {
         self.drain(player);
     }
 
-    /// Loses the process that holds this owner, and lets another take it over. Clients of the base reconnect by themselves.
+    /// Loses the process that holds this owner, and lets another take it over. Clients of the base reconnect by
+    /// themselves.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -469,8 +470,8 @@ impl TestRealm {
         }
     }
 
-    /// Calls of behaviour to services outside the realm since the last time, oldest first. A call comes again until it is
-    /// answered.
+    /// Calls of behaviour to services outside the realm since the last time, oldest first. A call comes again until it
+    /// is answered.
     ///
     /// ```
     /// # use annals_reference::*;

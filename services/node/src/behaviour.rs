@@ -136,8 +136,8 @@ pub trait Behaviour: Send + Sync {
         None
     }
 
-    /// The part was created. Its properties have their initial values. The base part of an entity is created before its cell part;
-    /// a stored entity's base part at each activation.
+    /// The part was created. Its properties have their initial values. The base part of an entity is created before its
+    /// cell part; a stored entity's base part at each activation.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -154,8 +154,8 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn created(&self, _context: &mut Context<'_>) {}
 
-    /// The part was recovered after its process was lost (`onRestore`), with its properties, timers, controllers and awaited
-    /// replies. It is not called when an owner is handed over as planned.
+    /// The part was recovered by a process that took its owner over (`onRestore`), after a loss or as planned, with its
+    /// properties, timers, controllers and awaited replies.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -172,7 +172,7 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn restored(&self, _context: &mut Context<'_>) {}
 
-    /// The part is about to be destroyed (`onDestroy`). It can still call others and clients; what it sets is lost with it.
+    /// The part is about to be destroyed (`onDestroy`). It can still call others and clients.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -217,8 +217,8 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], caller: &Caller) -> Answer;
 
-    /// The call with this `then` and `note` was answered, or has failed: [`Context::ask`], [`Context::call_outside`] and
-    /// [`Context::stream_to_client`] name them. After the deadline, the outcome is
+    /// The call with this `then` and `note` was answered, or has failed: [`Context::ask`], [`Context::call_outside`]
+    /// and [`Context::stream_to_client`] name them. After the deadline, the outcome is
     /// [`CallError::NoReply`](annals_event::CallError::NoReply).
     ///
     /// ```
@@ -280,7 +280,8 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn learned(&self, _context: &mut Context<'_>, _then: u32, _note: &[u8], _outcome: &Result<Learned, NotLearned>) {}
 
-    /// A timer of [`Context::set_timer`] fired. One that was due while its process was being replaced fires afterwards, once.
+    /// A timer of [`Context::set_timer`] fired. One that was due while its process was being replaced fires afterwards,
+    /// once, whatever its interval.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -363,8 +364,8 @@ pub trait Behaviour: Send + Sync {
     }
 
     /// A client controls the entity from now on (base part): its player logged in, or another entity
-    /// [gave](Request::GiveClient) it the client. A client that resumes its session within 30 s after it lost its connection
-    /// attaches no second time.
+    /// [gave](Request::GiveClient) it the client. A client that resumes its session within 30 s after it lost its
+    /// connection attaches no second time.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -380,8 +381,8 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn client_attached(&self, _context: &mut Context<'_>) {}
 
-    /// The client is gone for good (`onClientDeath`, base part): it logged out, did not come back within 30 s, was closed by
-    /// [`Request::CloseClient`], was replaced by another log-in, or its account was banned.
+    /// The client is gone for good (`onClientDeath`, base part): it logged out, did not come back within 30 s, was
+    /// closed by [`Request::CloseClient`], was replaced by another log-in, or its account was banned.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -416,8 +417,8 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn cell_gained(&self, _context: &mut Context<'_>) {}
 
-    /// The entity has no cell part any more (`onLoseCell`, base part): it has ended, and all its calls are delivered; or
-    /// the cell has denied its creation. From here on the next one may be requested.
+    /// The entity has no cell part any more (`onLoseCell`, base part): it has ended, and all its calls are delivered;
+    /// or the cell has denied its creation. From here on the next one may be requested.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -483,9 +484,10 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn holdings_known(&self, _context: &mut Context<'_>) {}
 
-    /// The ledger processed something that concerns the entity: one of its orders was executed or refused, it received a gift, one
-    /// of its trades changed, or a deadline passed (base part). [`Context::ledger`] already includes the change; `order` is the
-    /// order of this activation that it answers. [`holdings_known`](Self::holdings_known) shows a whole game with it.
+    /// The ledger processed something that concerns the entity: one of its orders was executed or refused, it received
+    /// a gift, one of its trades changed, or a deadline passed (base part). [`Context::ledger`] already includes the
+    /// change; `order` is the order of this activation that it answers. [`holdings_known`](Self::holdings_known) shows
+    /// a whole game with it.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -568,9 +570,9 @@ pub trait Behaviour: Send + Sync {
     }
 
     /// A value of the global data, or a registration, was set or removed, here or on another owner (`onGlobalData`,
-    /// `onDelGlobalData`, `onBaseAppData`, `onCellAppData` and the like): read it from the context. Called for the parts
-    /// of types that [follow](Self::follows_global_data), in the input that records the change. Of several changes to a
-    /// key in a short time, other owners may receive only the last.
+    /// `onDelGlobalData`, `onBaseAppData`, `onCellAppData` and the like): read it from the context. Called for the
+    /// parts of types that [follow](Self::follows_global_data), in the input that records the change. Of several
+    /// changes to a key in a short time, other owners may receive only the last.
     ///
     /// ```
     /// # use annals_reference::*;

@@ -103,7 +103,7 @@ impl<'a> Context<'a> {
             .expect("invariant: a real entity has a type of the schema")
     }
 
-    /// Game time, milliseconds. It stops while the realm is stopped, and never goes back.
+    /// Game time, milliseconds. It advances while the realm runs.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -130,8 +130,8 @@ impl<'a> Context<'a> {
         self.cx.roll()
     }
 
-    /// The address of one of the entity's parts. It can be stored in a property of type `MAILBOX`, passed to others, and stays
-    /// valid as long as the entity exists, wherever its cell part moves.
+    /// The address of one of the entity's parts. It can be stored in a property of type `MAILBOX`, passed to others,
+    /// and stays valid as long as the entity exists, wherever its cell part moves.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -185,8 +185,8 @@ impl<'a> Context<'a> {
     }
 
     /// Calls a method and waits for its return values, at most `timeout_ms` milliseconds of game time:
-    /// [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and `note`, which are kept in the entity's
-    /// state, so that the wait survives the process. Without an answer in time, `replied` gets
+    /// [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and `note`, which are kept in the
+    /// entity's state, so that the wait survives the process. Without an answer in time, `replied` gets
     /// [`CallError::NoReply`](annals_event::CallError::NoReply).
     ///
     /// ```
@@ -227,10 +227,11 @@ impl<'a> Context<'a> {
     /// [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and `note`, and an outcome that
     /// [`read_answer`](crate::outbound::read_answer) reads.
     ///
-    /// The call is in the log before it is sent, and is sent until it is answered or `timeout_ms` milliseconds are over, also
-    /// by a process that takes over. The service may so get it several times, each time with the same idempotency key: it must
-    /// act once for each key. After the deadline, `replied` gets [`CallError::NoReply`](annals_event::CallError::NoReply), and
-    /// it is not known whether the service has acted; ask it by another call.
+    /// The call is in the log before it is sent, and is sent until it is answered or `timeout_ms` milliseconds are
+    /// over, also by a process that takes over. The service may so get it several times, each time with the same
+    /// idempotency key: it must act once for each key. After the deadline, `replied` gets
+    /// [`CallError::NoReply`](annals_event::CallError::NoReply), and it is not known whether the service has acted; ask
+    /// it by another call.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -282,8 +283,8 @@ impl<'a> Context<'a> {
     }
 
     /// Answers a call for which behaviour returned [`Answer::Later`](crate::Answer::Later). Generated code has
-    /// [`Later`](crate::typed::Later) for this, which also keeps the caller until then. An answer after the caller's deadline
-    /// has no effect.
+    /// [`Later`](crate::typed::Later) for this, which also keeps the caller until then. An answer after the caller's
+    /// deadline has no effect.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -302,8 +303,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Writes a denial to the process log, with the entity. For denials that behaviour neither expects nor handles; what a hook
-    /// of generated code returns as an error is reported so.
+    /// Writes a denial to the process log, with the entity. For denials that behaviour neither expects nor handles;
+    /// what a hook of generated code returns as an error is reported so.
     ///
     /// ```no_run
     /// # use annals_reference::*;
@@ -324,8 +325,8 @@ impl<'a> Context<'a> {
     }
 
     /// Calls a client method on the entity's own client ([`Audience::Own`]), on the other clients that see it
-    /// ([`Audience::Others`]), on both ([`Audience::All`]), or on that of one other entity ([`Audience::Of`]). A method with a
-    /// `DetailDistance` (m) reaches clients within that distance. A base part reaches its own client.
+    /// ([`Audience::Others`]), on both ([`Audience::All`]), or on that of one other entity ([`Audience::Of`]). A method
+    /// with a `DetailDistance` (m) reaches clients within that distance. A base part reaches its own client.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -357,9 +358,10 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Sets a timer: [`Behaviour::timer`](crate::Behaviour::timer) is called after `after_ms` milliseconds of game time, then
-    /// every `every_ms` if that is not 0. The timer is state of the part: it survives the process and goes with a cell part
-    /// from cell to cell. If the input has reached its limit of recorded bytes, no timer is set, and that is reported.
+    /// Sets a timer: [`Behaviour::timer`](crate::Behaviour::timer) is called after `after_ms` milliseconds of game
+    /// time, then every `every_ms` if that is not 0. The timer is state of the part: it survives the process and goes
+    /// with a cell part from cell to cell. If the input has reached its limit of recorded bytes, no timer is set, and
+    /// that is reported.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -523,8 +525,8 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Creates an entity with a base part on this owner, with these properties and defaults for the others. It exists at once:
-    /// [`Behaviour::created`](crate::Behaviour::created) of it has run when this function returns. Without
+    /// Creates an entity with a base part on this owner, with these properties and defaults for the others. It exists
+    /// at once: [`Behaviour::created`](crate::Behaviour::created) of it has run when this function returns. Without
     /// [`store`](Self::store) it is not a stored entity, but lasts over the death of its process like any other.
     ///
     /// ```
@@ -553,8 +555,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Creates an entity that has only a cell part, on this owner. If the place is in the area of another cell, it is handed over
-    /// to that at the next tick.
+    /// Creates an entity that has only a cell part, on this owner. If the place is in the area of another cell, it is
+    /// handed over to that at the next tick.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -567,9 +569,9 @@ impl<'a> Context<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::Place`] if a coordinate is not finite; [`Denied::SpaceGone`] if the space
-    /// is destroyed; [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if type or values do not fit;
-    /// [`Denied::NoIds`] if no entity id is left.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Place`] if a coordinate is not finite; [`Denied::SpaceGone`] if
+    /// the space is destroyed; [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if type or values do
+    /// not fit; [`Denied::NoIds`] if no entity id is left.
     pub fn create_cell_only(
         &mut self,
         type_id: TypeId,

@@ -17,8 +17,8 @@ const SLOWEST: f32 = 0.001;
 const ROUND: f32 = 0.1;
 
 impl Context<'_> {
-    /// Moves straight to a place in its space (`moveToPoint`, `accelerateToPoint`), at the speed of the gait in m/s. Reports
-    /// [`ControllerSignal::Arrived`](crate::ControllerSignal::Arrived), or
+    /// Moves straight to a place in its space (`moveToPoint`, `accelerateToPoint`), at the speed of the gait in m/s.
+    /// Reports [`ControllerSignal::Arrived`](crate::ControllerSignal::Arrived), or
     /// [`Failed`](crate::ControllerSignal::Failed), to [`Behaviour::controller`](crate::Behaviour::controller).
     ///
     /// ```
@@ -34,14 +34,16 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::Controller`] if a coordinate is not finite, a speed is below a millimetre
-    /// per second or not finite, an acceleration is neither 0 nor such a number, or the part has 64 controllers.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Controller`] if a coordinate is not finite, a speed is below a
+    /// millimetre per second or not finite, an acceleration is neither 0 nor such a number, or the part has 64
+    /// controllers.
     pub fn move_to_point(&mut self, to: Position, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.move_along(vec![to], gait, tag)
     }
 
     /// Moves along a path (`accelerateAlongPath`). Reports
-    /// [`ControllerSignal::Passed`](crate::ControllerSignal::Passed) at each place but the last, then `Arrived`, or `Failed`.
+    /// [`ControllerSignal::Passed`](crate::ControllerSignal::Passed) at each place but the last, then `Arrived`, or
+    /// `Failed`.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -55,7 +57,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Context::move_to_point`]; also [`Denied::Controller`] if the path is empty, or has more than a thousand places.
+    /// As [`Context::move_to_point`]; also [`Denied::Controller`] if the path is empty, or has more than a thousand
+    /// places.
     pub fn move_along(&mut self, path: Vec<Position>, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.follow(path, Rounds::Once, gait, tag)
     }
@@ -81,7 +84,8 @@ impl Context<'_> {
     }
 
     /// Follows another entity of its space until it is within a distance of it, metres (`moveToEntity`). Reports
-    /// [`ControllerSignal::Arrived`](crate::ControllerSignal::Arrived), or `Failed` when the other is not known here any more.
+    /// [`ControllerSignal::Arrived`](crate::ControllerSignal::Arrived), or `Failed` when the other is not known here
+    /// any more.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -95,7 +99,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Context::move_to_point`]; also [`Denied::UnknownHere`] if the other is not known here, or is in another space.
+    /// As [`Context::move_to_point`]; also [`Denied::UnknownHere`] if the other is not known here, or is in another
+    /// space.
     pub fn move_to_entity(
         &mut self,
         target: EntityId,
@@ -130,8 +135,9 @@ impl Context<'_> {
     }
 
     /// Reports entities that enter or leave the square of `range` metres to each side (`addProximity`):
-    /// [`ControllerSignal::Entered`](crate::ControllerSignal::Entered) and [`Left`](crate::ControllerSignal::Left). Entities that
-    /// are already inside enter at the next tick. The range is limited by the distance up to which ghosts are known.
+    /// [`ControllerSignal::Entered`](crate::ControllerSignal::Entered) and [`Left`](crate::ControllerSignal::Left).
+    /// Entities that are already inside enter at the next tick. The range is limited by the distance up to which ghosts
+    /// are known.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -169,8 +175,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Context::move_to_point`]; also [`Denied::Controller`] if the vehicle is this entity or is known to ride another, and
-    /// [`Denied::UnknownHere`] if it is not known here or is in another space.
+    /// As [`Context::move_to_point`]; also [`Denied::Controller`] if the vehicle is this entity or is known to ride
+    /// another, and [`Denied::UnknownHere`] if it is not known here or is in another space.
     pub fn board(&mut self, vehicle: EntityId, seat: Seat, tag: u32) -> Result<ControllerId, Denied> {
         let rides = self
             .cx

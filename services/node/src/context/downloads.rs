@@ -11,9 +11,9 @@ impl Context<'_> {
     /// [`Behaviour::replied`](crate::Behaviour::replied) with `then` and `note` once the client has all of it, with an
     /// empty list, or else after `timeout_ms`, with [`CallError::NoReply`](annals_event::CallError::NoReply).
     ///
-    /// The description says what it is, for the client. Downloads of an entity are sent one after the other, at a limited
-    /// rate. A download outlives the connection and the process: it continues where the client has it, and if the entity
-    /// has another client by then, that one gets it from the beginning. Returns its number, for
+    /// The description says what it is, for the client. Downloads of an entity are sent one after the other, at a
+    /// limited rate. A download outlives the connection and the process: it continues where the client has it, and if
+    /// the entity has another client by then, that one gets it from the beginning. Returns its number, for
     /// [`Context::cancel_download`].
     ///
     /// ```
@@ -28,9 +28,10 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Fragment`] of a service; [`Denied::Download`] if the description has more
-    /// than [`MAX_DESCRIPTION_BYTES`] or the content more than [`MAX_LOGGED_CONTENT`](crate::download::MAX_LOGGED_CONTENT);
-    /// [`Denied::TooManyDownloads`] if the entity has [`MAX_DOWNLOADS`] already.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Fragment`] of a service; [`Denied::Download`] if the
+    /// description has more than [`MAX_DESCRIPTION_BYTES`] or the content more than
+    /// [`MAX_LOGGED_CONTENT`](crate::download::MAX_LOGGED_CONTENT); [`Denied::TooManyDownloads`] if the entity has
+    /// [`MAX_DOWNLOADS`] already.
     pub fn stream_to_client(
         &mut self,
         description: &str,
@@ -41,9 +42,9 @@ impl Context<'_> {
         self.download(description, DownloadSource::Content(content), timeout_ms, continuation)
     }
 
-    /// As [`Context::stream_to_client`], of a file in the folder of downloads that operators have configured, of at most
-    /// [`MAX_DOWNLOAD_BYTES`](annals_wire::client::MAX_DOWNLOAD_BYTES) (`streamFileToClient`). If it cannot be read,
-    /// [`Behaviour::replied`](crate::Behaviour::replied) gets
+    /// As [`Context::stream_to_client`], of a file in the folder of downloads that operators have configured, of at
+    /// most [`MAX_DOWNLOAD_BYTES`](annals_wire::client::MAX_DOWNLOAD_BYTES) (`streamFileToClient`). If it cannot be
+    /// read, [`Behaviour::replied`](crate::Behaviour::replied) gets
     /// [`CallError::Internal`](annals_event::CallError::Internal) with the reason.
     ///
     /// ```

@@ -39,8 +39,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if type or values
-    /// do not fit.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if
+    /// type or values do not fit.
     pub fn create_base_anywhere(
         &mut self,
         entity_type: &str,

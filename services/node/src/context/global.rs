@@ -63,9 +63,10 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::GlobalScope`] if parts of this kind have no such data, or the scope is the registry; [`Denied::GlobalKey`] if the
-    /// key is empty or has more than 128 bytes; [`Denied::GlobalValue`] if the value has more than 4,096 bytes;
-    /// [`Denied::GlobalDepth`] if it is nested too deep; [`Denied::GlobalKeys`] if this owner knows [`GLOBAL_KEYS`] others.
+    /// [`Denied::GlobalScope`] if parts of this kind have no such data, or the scope is the registry;
+    /// [`Denied::GlobalKey`] if the key is empty or has more than 128 bytes; [`Denied::GlobalValue`] if the value has
+    /// more than 4,096 bytes; [`Denied::GlobalDepth`] if it is nested too deep; [`Denied::GlobalKeys`] if this owner
+    /// knows [`GLOBAL_KEYS`] others.
     pub fn set_global(&mut self, scope: GlobalScope, key: &str, value: Value) -> Result<(), Denied> {
         let depth = value_depth(&value);
         if depth > MAX_DEPTH {
@@ -135,8 +136,9 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::BaseOnly`] on the cell part; [`Denied::GlobalKey`] if the key is empty or has more than 128 bytes. Later,
-    /// [`request_denied`](crate::Behaviour::request_denied) gets [`Denied::NoRegistry`] in the first moments of a realm.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::GlobalKey`] if the key is empty or has more than 128 bytes.
+    /// Later, [`request_denied`](crate::Behaviour::request_denied) gets [`Denied::NoRegistry`] in the first moments of
+    /// a realm.
     pub fn register_globally(
         &mut self,
         key: &str,

@@ -112,8 +112,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`] if the type has no identifier; [`Denied::Mismatch`] if the
-    /// value does not fit it.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`] if the type has no identifier; [`Denied::Mismatch`]
+    /// if the value does not fit it.
     pub fn begin_stored(
         &mut self,
         wanted: Wanted,

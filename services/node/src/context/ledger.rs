@@ -74,10 +74,10 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::BaseOnly`] on the cell part; [`Denied::NotStored`] if the entity is not stored; [`Denied::HoldingsUnknown`]
-    /// before [`holdings_known`](crate::Behaviour::holdings_known); [`Denied::TooManyOrders`] if too many of its orders are
-    /// unanswered; [`Denied::OperatorsOrder`] if the order is reserved for operators; [`Denied::Order`] if it would be refused
-    /// whatever the holdings.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::NotStored`] if the entity is not stored;
+    /// [`Denied::HoldingsUnknown`] before [`holdings_known`](crate::Behaviour::holdings_known);
+    /// [`Denied::TooManyOrders`] if too many of its orders are unanswered; [`Denied::OperatorsOrder`] if the order is
+    /// reserved for operators; [`Denied::Order`] if it would be refused whatever the holdings.
     pub fn order(&mut self, order: Order) -> Result<TransferId, Denied> {
         let Some(view) = self.ledger() else {
             return Err(Denied::BaseOnly { what: "order" });
@@ -194,8 +194,8 @@ impl Context<'_> {
         self.order(Order::Withdraw { trade, slot, assets })
     }
 
-    /// Accepts the offers of a trade, if `version` is still current: the other party may have changed its offer meanwhile. Once
-    /// both have accepted, the offers are exchanged.
+    /// Accepts the offers of a trade, if `version` is still current: the other party may have changed its offer
+    /// meanwhile. Once both have accepted, the offers are exchanged.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -258,8 +258,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Context::order`]; at once with [`Denied::Order`] of [`RefusalReason::StillHolds`] if the entity knows that it would be
-    /// refused.
+    /// As [`Context::order`]; at once with [`Denied::Order`] of [`RefusalReason::StillHolds`] if the entity knows that
+    /// it would be refused.
     pub fn delete(&mut self) -> Result<TransferId, Denied> {
         let holds = |view: &LedgerView| {
             let held = view.holdings.as_ref().is_some_and(|held| !held.slots.is_empty());

@@ -50,9 +50,10 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::Unknown`] without such a type; [`Denied::Distance`] if a number is invalid;
-    /// [`Denied::Beyond`] if some of the region lies farther away than others are known; [`Denied::TooManyFound`] if more than
-    /// [`FOUND_LIMIT`] entities match; [`Denied::NoMap`] before the owner has received the map.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Unknown`] without such a type; [`Denied::Distance`] if a number
+    /// is invalid; [`Denied::Beyond`] if some of the region lies farther away than others are known;
+    /// [`Denied::TooManyFound`] if more than [`FOUND_LIMIT`] entities match; [`Denied::NoMap`] before the owner has
+    /// received the map.
     pub fn entities_in(&self, shape: Shape, entity_type: Option<&str>) -> Result<Vec<EntityId>, Denied> {
         let space = self.place().map(|place| place.space);
         let space = space.ok_or(Denied::CellOnly { what: "look around" })?;

@@ -21,8 +21,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::Unknown`] without such a personal member; [`Denied::OtherPart`] on the cell part; [`Denied::Sealed`] if the
-    /// sealed value cannot be read: its key was deleted, or was not restored.
+    /// [`Denied::Unknown`] without such a personal member; [`Denied::OtherPart`] on the cell part; [`Denied::Sealed`]
+    /// if the sealed value cannot be read: its key was deleted, or was not restored.
     pub fn personal(&self, name: &str) -> Result<Option<Value>, Denied> {
         let (property, data_type) = self.personal_property(name)?;
         let Some(Value::Bytes(sealed)) = self.image().properties.get(&property.index) else {
@@ -61,8 +61,9 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::Unknown`] without such a personal member; [`Denied::Mismatch`] or [`Denied::TooLarge`] if the value does not
-    /// fit; [`Denied::NoKey`] if the entity is not stored, or has no personal key. The member is unchanged then.
+    /// [`Denied::Unknown`] without such a personal member; [`Denied::Mismatch`] or [`Denied::TooLarge`] if the value
+    /// does not fit; [`Denied::NoKey`] if the entity is not stored, or has no personal key. The member is unchanged
+    /// then.
     pub fn set_personal(&mut self, name: &str, value: &Value) -> Result<(), Denied> {
         let (property, data_type) = self.personal_property(name)?;
         let (member, index) = (self.member(name), property.index);

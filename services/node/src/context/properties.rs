@@ -22,8 +22,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::Unknown`] without such a property; [`Denied::OtherPart`] if the other part holds it; [`Denied::Personal`] if it
-    /// is personal.
+    /// [`Denied::Unknown`] without such a property; [`Denied::OtherPart`] if the other part holds it;
+    /// [`Denied::Personal`] if it is personal.
     pub fn get(&self, name: &str) -> Result<Cow<'_, Value>, Denied> {
         let property = self.property(name)?;
         self.is_open(property)?;
@@ -31,8 +31,8 @@ impl Context<'_> {
     }
 
     /// The value of a property with which the next cell part begins, unless its creation gives another one (`cellData`,
-    /// base part): the stored value, or the last one of the cell part that has ended. `None` while there is a cell part,
-    /// and where the default applies.
+    /// base part): the stored value, or the last one of the cell part that has ended. `None` while there is a cell
+    /// part, and where the default applies.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -172,10 +172,11 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::Unknown`] without such a property; [`Denied::OtherPart`] if the other part holds it; [`Denied::Account`] if it
-    /// is the view of a ledger account; [`Denied::Personal`] if it is personal; [`Denied::Change`] if the path does not exist in
-    /// it; [`Denied::Mismatch`] if the value does not fit; [`Denied::TooLarge`] if the property would exceed
-    /// [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES). The property is unchanged then.
+    /// [`Denied::Unknown`] without such a property; [`Denied::OtherPart`] if the other part holds it;
+    /// [`Denied::Account`] if it is the view of a ledger account; [`Denied::Personal`] if it is personal;
+    /// [`Denied::Change`] if the path does not exist in it; [`Denied::Mismatch`] if the value does not fit;
+    /// [`Denied::TooLarge`] if the property would exceed [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES). The property is
+    /// unchanged then.
     pub fn change(&mut self, name: &str, change: Change) -> Result<(), Denied> {
         let property = self.property(name)?;
         let held = self.held(name)?;

@@ -27,10 +27,10 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::BaseOnly`] or [`Denied::CellOnly`] if only the other part can make the request; [`Denied::Elsewhere`] if the
-    /// entity that it names is real elsewhere or unknown; [`Denied::Place`] if a coordinate is not finite;
-    /// [`Denied::GlobalKey`] for a key; [`Denied::Fragment`] of a service; [`Denied::ClientKept`] if an entity would give its
-    /// client to itself.
+    /// [`Denied::BaseOnly`] or [`Denied::CellOnly`] if only the other part can make the request; [`Denied::Elsewhere`]
+    /// if the entity that it names is real elsewhere or unknown; [`Denied::Place`] if a coordinate is not finite;
+    /// [`Denied::GlobalKey`] for a key; [`Denied::Fragment`] of a service; [`Denied::ClientKept`] if an entity would
+    /// give its client to itself.
     pub fn request(&mut self, request: Request) -> Result<(), Denied> {
         if let Request::Destroy { entity } | Request::DestroyCell { entity } = request
             && let Some(home) = self.forwards_to(entity)
@@ -118,8 +118,9 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::Elsewhere`] or [`Denied::UnknownHere`] if the entity is not known here;
-    /// [`Denied::Unknown`], [`Denied::Arguments`] or [`Denied::Mismatch`] if it has no such client method with such arguments.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Elsewhere`] or [`Denied::UnknownHere`] if the entity is not known
+    /// here; [`Denied::Unknown`], [`Denied::Arguments`] or [`Denied::Mismatch`] if it has no such client method with
+    /// such arguments.
     pub fn invoke_in_view(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         if entity == self.entity {
             return self.invoke(Audience::Own, method, args);

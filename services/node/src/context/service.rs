@@ -13,9 +13,9 @@ use super::{Context, Denied};
 use crate::owner_context::OwnerContext;
 
 impl Context<'_> {
-    /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: on a base, the one of this owner; on
-    /// a cell, one that is chosen at random. A fragment is skipped while this owner has to resend a call to it, which it
-    /// does when the call was not confirmed for 500 ms, if there is another.
+    /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: on a base, the one of this owner;
+    /// on a cell, one that is chosen at random. A fragment is skipped while this owner has to resend a call to it,
+    /// which it does when the call was not confirmed for 500 ms, if there is another.
     ///
     /// A call that was made to a fragment stays with it: if its process dies, the call is executed when another one has
     /// taken over its owner.
@@ -34,8 +34,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::NoService`] if the definitions have no such service; [`Denied::NoFragment`] on a cell, before it has received
-    /// the map, as in `restored`.
+    /// [`Denied::NoService`] if the definitions have no such service; [`Denied::NoFragment`] on a cell, before it has
+    /// received the map, as in `restored`.
     pub fn service(&mut self, name: &str) -> Result<Mailbox, Denied> {
         let found = self.cx.schema().fragment_types().find(|(_, of)| of.name == name);
         let found = found.map(|(slot, of)| (slot, of.id));
@@ -80,8 +80,8 @@ impl OwnerContext {
         }
     }
 
-    /// Creates a fragment of this base owner that is called before the owner has created all of them. Returns whether the
-    /// address is that of a fragment here.
+    /// Creates a fragment of this base owner that is called before the owner has created all of them. Returns whether
+    /// the address is that of a fragment here.
     pub(crate) fn begin_called_fragment(&mut self, called: Address) -> bool {
         let Address::Base(entity) = called else {
             return false;

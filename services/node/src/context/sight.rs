@@ -36,8 +36,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::Distance`] if a distance is negative or not finite; [`Denied::Horizon`] if
-    /// the sum is too large; [`Denied::NoMap`] before the owner has received the map.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Distance`] if a distance is negative or not finite;
+    /// [`Denied::Horizon`] if the sum is too large; [`Denied::NoMap`] before the owner has received the map.
     pub fn set_aoi_radius(&mut self, radius: f32, hysteresis: f32) -> Result<(), Denied> {
         let area = AreaOfInterest { radius, hysteresis };
         let sight = self.sight()?;
@@ -107,8 +107,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::OwnView`] if the entity is this one; [`Denied::TooManyInView`] if the manual
-    /// AoI has [`MANUAL_LIMIT`] entities.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::OwnView`] if the entity is this one; [`Denied::TooManyInView`] if
+    /// the manual AoI has [`MANUAL_LIMIT`] entities.
     pub fn add_to_manual_aoi(&mut self, entity: EntityId) -> Result<(), Denied> {
         let sight = self.sight()?;
         if entity == self.entity {

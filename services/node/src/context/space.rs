@@ -112,8 +112,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::SpaceKey`] if the key is not one of the game's; [`Denied::SpaceValue`] if
-    /// the value has more than 4,096 bytes; [`Denied::SpaceGone`] if the space is destroyed.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::SpaceKey`] if the key is not one of the game's;
+    /// [`Denied::SpaceValue`] if the value has more than 4,096 bytes; [`Denied::SpaceGone`] if the space is destroyed.
     pub fn set_space_data(&mut self, key: u16, value: Vec<u8>) -> Result<(), Denied> {
         if !(FIRST_OWN_KEY..SPACE_KEYS).contains(&key) {
             return Err(Denied::SpaceKey { key });
@@ -167,8 +167,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::TimeOfDay`] if a number is not finite; [`Denied::SpaceGone`] if the space
-    /// is destroyed.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::TimeOfDay`] if a number is not finite; [`Denied::SpaceGone`] if
+    /// the space is destroyed.
     pub fn set_time_of_day(&mut self, initial: f64, game_seconds_per_second: f64) -> Result<(), Denied> {
         let day = TimeOfDay {
             initial,
@@ -207,8 +207,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::Geometry`] if the number or a coordinate is invalid; [`Denied::SpaceValue`]
-    /// if its path is too long; [`Denied::SpaceGone`] if the space is destroyed.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Geometry`] if the number or a coordinate is invalid;
+    /// [`Denied::SpaceValue`] if its path is too long; [`Denied::SpaceGone`] if the space is destroyed.
     pub fn add_space_geometry(&mut self, number: u8, geometry: &Geometry) -> Result<(), Denied> {
         if number >= GEOMETRIES || !geometry.is_sound() {
             return Err(Denied::Geometry);
@@ -249,7 +249,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::CellOnly`] on a base part; [`Denied::SpaceGone`] if the space was opened again since the part entered it.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::SpaceGone`] if the space was opened again since the part entered
+    /// it.
     pub fn destroy_space(&mut self) -> Result<(), Denied> {
         let space = self.own_space()?;
         if self.cx.is_gone(space) {
@@ -280,8 +281,8 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::Place`] if a coordinate is not finite. Later, [`request_denied`](crate::Behaviour::request_denied) gets
-    /// [`Denied::NoSpace`] if there is no such space.
+    /// [`Denied::Place`] if a coordinate is not finite. Later, [`request_denied`](crate::Behaviour::request_denied)
+    /// gets [`Denied::NoSpace`] if there is no such space.
     pub fn open_space(&mut self, place: Place) -> Result<(), Denied> {
         let entity = self.entity();
         self.request(Request::OpenSpace { entity, place })

@@ -218,8 +218,8 @@ pub fn argument<T: Typed>(name: &str, value: &Value) -> Result<T, CallError> {
 /// ```
 ///
 /// # Errors
-/// The method's error; [`CallError::NoReply`] if no answer came in time; [`CallError::InvalidArgs`] if the values differ from
-/// the declaration.
+/// The method's error; [`CallError::NoReply`] if no answer came in time; [`CallError::InvalidArgs`] if the values
+/// differ from the declaration.
 pub fn returned<R: Returned>(outcome: &Outcome) -> Result<R, CallError> {
     match outcome {
         Ok(values) => R::from_values(values),
