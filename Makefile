@@ -24,7 +24,7 @@ PRIVATE_LIBCLANG = $(if $(LIBCLANG_PATH),,$(addprefix LIBCLANG_PATH=,$(wildcard 
 SLOW = annals-authoring annals-host annals-realm annals-chaos annals-model annals-bench annals-sim annals-fuzz annals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test play demo rolling cluster chaos attacks sim fuzz mutants first-game bench dist lint lint-fdb lint-deps check-ops fmt clean
+.PHONY: help setup quick test play demo rolling cluster chaos attacks sim fuzz mutants first-game docs bench dist lint lint-fdb lint-deps check-ops fmt clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,11 @@ mutants: ## change the code place by place and list what no test notices (TARGET
 
 first-game: setup ## follow docs/first-game.md from an empty folder: make a game, change it, test it, run it
 	@$(CARGO) test --locked --workspace --test first_game -- --ignored --nocapture
+
+docs: ## build the behaviour reference, with warnings denied: every function and hook that a game can use, with examples
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --lib \
+	  $(addprefix -p ,annals-game annals-node annals-event annals-ids annals-def annals-wire annals-client annals-host)
+	@echo "docs: $(or $(CARGO_TARGET_DIR),target)/doc/annals_game/index.html"
 
 bench: setup ## measure, print a table, write target/bench.json
 	@echo "bench: building (release)"

@@ -2,42 +2,40 @@
 //! with the client SDK, wired in memory. It starts no server and no thread, uses no socket, and its clock advances only
 //! by [`TestRealm::pass`] and [`TestRealm::until`]; so a test takes milliseconds and always runs the same.
 //!
-//! The owners and the clients are those of a real realm; log, bus and login are replaced. No message is lost or late, and
-//! [`TestRealm::crash`] kills an owner, which recovers from its log. Not replaced are the database and the ledger: a
-//! game that queries or orders something there panics here.
+//! The owners, the clients, the database and the ledger are those of a real realm; log, bus and login are replaced, and
+//! the store is in memory. No message is lost or late, and [`TestRealm::crash`] kills an owner, which recovers from its
+//! log. What a game stores is in the database, and what it orders is booked, within 200 ms of the realm's time.
 
+mod clients;
+mod database;
+mod outputs;
 mod station;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use annals_base::{BaseInput, BaseRole, CheckedOut, DownloadContent, DuplicateLogin, OpenSession, PreparedDownload};
+use annals_base::{BaseInput, BaseRole, DuplicateLogin};
 use annals_cell::{CellInput, CellRole};
-use annals_client::{
-    Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, Output as ClientOutput, What,
-};
+use annals_client::{Attempt, ClientCore, Credentials, Event, Input as ClientInput, Millis, What};
 use annals_def::{Schema, Style, Value, check_dir, render, typed::Typed};
 use annals_event::{Batch, Call, Link, Outcome, OwnerState};
 use annals_host::service::{FIRST_SPACE, Game};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, Part, Position, SessionId, TypeId, WallTime,
+    Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, TypeId, WallTime,
     WorldTime,
 };
 use annals_node::{
-    Behaviour, ConnectionId, Input, NotOpened, Output,
-    download::{Download, DownloadSource},
-    inquiry::Inquiry,
+    Behaviour, ConnectionId, Input, LifecycleEvent,
     outbound::{OutboundAnswer, OutboundCall, answered},
     time::{Mono, Now},
 };
 use annals_wire::{
     CellArea, Space, SpaceMap,
     bus::{CallMessage, Envelope, Message},
-    client::{
-        CloseReason, Hello, Located, LoginAnswer, LoginRefusal, Secret, Ticket, ToServer, ToServerDatagram, value_hash,
-    },
+    client::{CloseReason, Secret},
 };
 
-use station::{Station, WRITTEN, fold, read_batch};
+use database::Database;
+use station::{Station, fold, read_batch};
 
 /// The base.
 pub const BASE: OwnerId = OwnerId(10);
@@ -54,6 +52,9 @@ const ASKER: OwnerId = OwnerId(11);
 /// Milliseconds per time step.
 const STEP_MS: u64 = 20;
 
+/// Milliseconds between two looks of the db at the logs.
+const FOLD_EVERY_MS: u64 = 100;
+
 /// A realm of one base and two cells, and its players. A player is the number that [`TestRealm::join`] returns.
 pub struct TestRealm {
     /// The compiled definitions.
@@ -62,6 +63,7 @@ pub struct TestRealm {
     account: TypeId,
     base: Station<BaseRole>,
     cells: BTreeMap<OwnerId, Station<CellRole>>,
+    database: Database,
     /// The players, in the order in which they joined.
     pub players: Vec<Player>,
     /// How a log-in to an account that has a client is handled.
@@ -95,6 +97,16 @@ impl TestRealm {
     ///
     /// # Panics
     /// If the definitions have errors, have no such type, or are not those that the game was generated from.
+    ///
+    /// ```no_run
+    /// # use annals_reference::*;
+    /// use std::path::Path;
+    ///
+    /// // `game` of the game's own crate, by which its services get the behaviour.
+    /// # fn game(_: &std::sync::Arc<def::Schema>) -> Result<std::sync::Arc<dyn Behaviour>, node::typed::OtherSchema> { panic!() }
+    /// let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("defs");
+    /// let realm = TestRealm::open(&definitions, "Account", game);
+    /// ```
     pub fn open(world: &Path, account: &str, game: Game) -> Self {
         let (schema, diagnostics) = check_dir(world);
         let Some(schema) = schema else {
@@ -107,6 +119,20 @@ impl TestRealm {
     }
 
     /// A realm of compiled definitions, with this behaviour. Players log in to entities of the type `account`.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # struct MyGame;
+    /// # impl hero::CellBehaviour for MyGame {}
+    /// # hooks!(MyGame: cell);
+    /// use std::sync::Arc;
+    ///
+    /// let schema = schema();
+    /// let game = Arc::new(Dispatcher::new(&schema, MyGame)?);
+    /// let mut realm = TestRealm::new(schema, game, account::TYPE);
+    /// let player = realm.join();
+    /// # Ok::<(), node::typed::OtherSchema>(())
+    /// ```
     pub fn new(schema: Arc<Schema>, behaviour: Arc<dyn Behaviour>, account: TypeId) -> Self {
         let now = 1_000_000;
         let terms = (&schema, &behaviour);
@@ -115,6 +141,7 @@ impl TestRealm {
         let mut stage = Self {
             base: Station::begin(terms, BASE, at, BaseRole::take_over),
             cells: cells.into(),
+            database: Database::new(&schema, at),
             schema,
             behaviour,
             account,
@@ -127,7 +154,17 @@ impl TestRealm {
             outbound: Vec::new(),
             files: BTreeMap::new(),
         };
+        for (owner, kind) in [
+            (BASE, OwnerKind::Base),
+            (WEST, OwnerKind::Cell),
+            (EAST, OwnerKind::Cell),
+        ] {
+            stage.database.grant(owner, kind, Epoch(1));
+        }
         stage.draw_map();
+        for owner in [BASE, WEST, EAST] {
+            stage.get_ready(owner);
+        }
         stage
     }
 
@@ -140,12 +177,44 @@ impl TestRealm {
         }
     }
 
-    /// Adds a client, which logs in to an account of its own.
+    /// Informs an owner that it is ready to serve, as its service does after a take-over.
+    fn get_ready(&mut self, owner: OwnerId) {
+        let is_bootstrap = owner == BASE;
+        let ready = LifecycleEvent::Ready { is_bootstrap };
+        let now = self.now();
+        match self.cells.get_mut(&owner) {
+            Some(_) => self.give_cell(owner, Input::LifecycleEvent(ready)),
+            None => {
+                let out = self.base.give(now, Input::LifecycleEvent(ready));
+                self.carry_out(BASE, out);
+            }
+        }
+    }
+
+    /// Adds a client, which logs in to an account of its own, and returns its number. [`entered`](Self::entered) waits
+    /// until it plays.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let realm = &mut scene.realm;
+    /// let (ann, bob) = (realm.join(), realm.join());
+    /// realm.entered(ann, "Avatar");
+    /// ```
     pub fn join(&mut self) -> usize {
         self.join_as(self.players.len())
     }
 
     /// Adds a client that logs in to this account.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let realm = &mut scene.realm;
+    /// // Another client of the first player's account replaces the first one.
+    /// let again = realm.join_as(0);
+    /// realm.entered(again, "Avatar");
+    /// ```
     pub fn join_as(&mut self, account: usize) -> usize {
         let number = self.players.len();
         let credentials = Credentials::password(format!("player{number}"), "secret");
@@ -153,7 +222,7 @@ impl TestRealm {
         core.start(self.millis());
         self.players.push(Player {
             core,
-            account: DatabaseId(account as u64 + 1),
+            account: self.database.account(account, self.account),
             cut_off: None,
             events: Vec::new(),
             connection: None,
@@ -165,6 +234,16 @@ impl TestRealm {
     }
 
     /// Breaks a client's connection for good.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player) = (&mut scene.realm, scene.player);
+    /// realm.lose(player);
+    /// // The session ends after half a minute.
+    /// realm.pass(31_000);
+    /// assert_eq!(realm.sessions(), 0);
+    /// ```
     pub fn lose(&mut self, player: usize) {
         self.hang_up(player);
         self.players[player].core.leave();
@@ -172,12 +251,27 @@ impl TestRealm {
     }
 
     /// Removes the clients; none of them may be connected.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player) = (&mut scene.realm, scene.player);
+    /// realm.lose(player);
+    /// realm.forget_players();
+    /// assert!(realm.players.is_empty());
+    /// ```
     pub fn forget_players(&mut self) {
         assert!(self.players.iter().all(|player| player.connection.is_none()));
         self.players.clear();
     }
 
     /// Sessions of the base, with and without a connection.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// assert_eq!(scene.realm.sessions(), 1);
+    /// ```
     pub fn sessions(&self) -> usize {
         self.base.owner.role().sessions()
     }
@@ -186,6 +280,14 @@ impl TestRealm {
     ///
     /// # Panics
     /// If that does not happen within 20 s of the realm's time, or there is no such type.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let realm = &mut scene.realm;
+    /// let player = realm.join();
+    /// let avatar = realm.entered(player, "Avatar");
+    /// ```
     pub fn entered(&mut self, player: usize, entity_type: &str) -> EntityId {
         let type_id = type_named(&self.schema, entity_type);
         self.until("the player is in the world", |realm| {
@@ -206,6 +308,14 @@ impl TestRealm {
     ///
     /// # Panics
     /// If there is no such type.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player) = (&mut scene.realm, scene.player);
+    /// let monsters = realm.seen(player, "Monster");
+    /// assert_eq!(monsters.len(), 1);
+    /// ```
     pub fn seen(&self, player: usize, entity_type: &str) -> Vec<EntityId> {
         let type_id = type_named(&self.schema, entity_type);
         let entities = self.players[player].core.view(Part::Cell).entities().iter();
@@ -214,18 +324,42 @@ impl TestRealm {
     }
 
     /// Where a player's client sees an entity; `None` if it does not see it.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player, avatar) = (&mut scene.realm, scene.player, scene.avatar);
+    /// assert_eq!(realm.position(player, avatar).map(|at| at.x), Some(5.0));
+    /// ```
     pub fn position(&self, player: usize, entity: EntityId) -> Option<Position> {
         let (position, _) = self.players[player].core.entity(entity)?.place?;
         Some(position)
     }
 
     /// A property of an entity, as a player's client has it; `None` if the client has not received it.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player, avatar) = (&mut scene.realm, scene.player, scene.avatar);
+    /// assert_eq!(realm.read::<i32>(player, avatar, "hp"), Some(10));
+    /// ```
     pub fn read<T: Typed>(&self, player: usize, entity: EntityId, property: &'static str) -> Option<T> {
         annals_client::typed::read(&self.players[player].core, entity, property)
     }
 
     /// The arguments of each call of an entity's client method that a player's client received, oldest first.
     /// Empty if the client neither sees nor controls the entity now.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| own.to_all_clients().on_say("Hello".to_owned()));
+    /// # let (realm, player, avatar) = (&mut scene.realm, scene.player, scene.avatar);
+    /// realm.pass(300);
+    /// let hello = Value::Unicode("Hello".to_owned());
+    /// assert_eq!(realm.received(player, avatar, "onSay"), [[hello]]);
+    /// ```
     pub fn received(&self, player: usize, entity: EntityId, method: &str) -> Vec<Vec<Value>> {
         let Player { core, events, .. } = &self.players[player];
         let controlled = core.controls().filter(|(controlled, _)| *controlled == entity);
@@ -251,6 +385,14 @@ impl TestRealm {
     ///
     /// # Panics
     /// If the client may not call it, does not see the entity, or gave arguments of other types.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player, avatar) = (&mut scene.realm, scene.player, scene.avatar);
+    /// realm.call(player, avatar, Part::Cell, "act", &[]);
+    /// realm.pass(200);
+    /// ```
     pub fn call(&mut self, player: usize, entity: EntityId, part: Part, method: &str, args: &[Value]) -> CallNumber {
         let now = self.millis();
         let called = self.players[player].core.call(now, entity, part, method, args);
@@ -259,35 +401,102 @@ impl TestRealm {
     }
 
     /// Moves a client's entity.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player, avatar) = (&mut scene.realm, scene.player, scene.avatar);
+    /// let there = Position { x: 6.0, y: 0.0, z: 2.0 };
+    /// realm.stand(player, there);
+    /// realm.pass(200);
+    /// assert_eq!(realm.position(player, avatar), Some(there));
+    /// ```
     pub fn stand(&mut self, player: usize, position: Position) {
         let moved = self.players[player].core.move_to(position, Direction::default());
         assert!(moved, "player {player} is playing");
         self.drain(player);
     }
 
-    /// Loses the process that holds this owner, and lets another take it over.
+    /// Loses the process that holds this owner, and lets another take it over. Clients of the base reconnect by
+    /// themselves.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player) = (&mut scene.realm, scene.player);
+    /// for owner in [WEST, EAST, BASE] {
+    ///     realm.crash(owner);
+    /// }
+    /// let avatar = realm.entered(player, "Avatar");
+    /// ```
     pub fn crash(&mut self, owner: OwnerId) {
         let now = self.now();
         let terms = (&self.schema, &self.behaviour);
         match self.cells.get_mut(&owner) {
-            Some(cell) => cell.crash(terms, now, CellRole::take_over),
+            Some(cell) => {
+                cell.crash(terms, now, BTreeMap::new(), CellRole::take_over);
+                self.database.grant(owner, OwnerKind::Cell, cell.epoch);
+            }
             None => {
-                self.base.crash(terms, now, BaseRole::take_over);
+                self.base.crash(terms, now, self.database.keys(), BaseRole::take_over);
+                self.database.grant(BASE, OwnerKind::Base, self.base.epoch);
                 for player in 0..self.players.len() {
                     self.disconnect(player, CloseReason::Lost);
                 }
             }
         }
         self.draw_map();
+        self.get_ready(owner);
     }
 
-    /// Calls of behaviour to services outside the realm since the last time, oldest first. A call comes again until it is
-    /// answered.
+    /// Calls the hooks of an event of the realm's life in every part: that it is about to stop, or stops.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let realm = &mut scene.realm;
+    /// use annals_reference::node::{LifecycleEvent, ShutDown};
+    ///
+    /// realm.announce(LifecycleEvent::ShuttingDown);
+    /// realm.pass(100);
+    /// realm.announce(LifecycleEvent::ShutDown(ShutDown::Parting));
+    /// ```
+    pub fn announce(&mut self, event: LifecycleEvent) {
+        let now = self.now();
+        let out = self.base.give(now, Input::LifecycleEvent(event));
+        self.carry_out(BASE, out);
+        for owner in [WEST, EAST] {
+            self.give_cell(owner, Input::LifecycleEvent(event));
+        }
+    }
+
+    /// Calls of behaviour to services outside the realm since the last time, oldest first. A call comes again until it
+    /// is answered.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| own.context.call_outside("payments", b"order 17".to_vec(), 30_000, (1, Vec::new())));
+    /// # let realm = &mut scene.realm;
+    /// realm.pass(100);
+    /// let calls = realm.outbound();
+    /// assert_eq!(calls[0].service, "payments");
+    /// ```
     pub fn outbound(&mut self) -> Vec<OutboundCall> {
         std::mem::take(&mut self.outbound)
     }
 
     /// Answers such a call, with a status such as 200, and a body.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| own.context.call_outside("payments", b"order 17".to_vec(), 30_000, (1, Vec::new())));
+    /// # let realm = &mut scene.realm;
+    /// realm.pass(100);
+    /// let call = realm.outbound().remove(0);
+    /// realm.answer_outbound(&call, 200, b"paid");
+    /// ```
     pub fn answer_outbound(&mut self, call: &OutboundCall, status: u16, body: &[u8]) {
         let OutboundCall { from, number, .. } = *call;
         let outcome = answered(status, body.to_vec());
@@ -301,6 +510,17 @@ impl TestRealm {
     }
 
     /// Breaks a client's connection, until [`TestRealm::reconnect`].
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player) = (&mut scene.realm, scene.player);
+    /// realm.cut_off(player);
+    /// realm.pass(1_000);
+    /// realm.reconnect(player);
+    /// realm.pass(500);
+    /// assert_eq!(realm.sessions(), 1);
+    /// ```
     pub fn cut_off(&mut self, player: usize) {
         if let Some((connection, attempt)) = self.players[player].connection.take() {
             self.players[player].cut_off = Some(attempt);
@@ -309,6 +529,15 @@ impl TestRealm {
     }
 
     /// Lets the client notice that its connection was lost, and resume.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player) = (&mut scene.realm, scene.player);
+    /// realm.cut_off(player);
+    /// realm.reconnect(player);
+    /// realm.entered(player, "Avatar");
+    /// ```
     pub fn reconnect(&mut self, player: usize) {
         if let Some(attempt) = self.players[player].cut_off.take() {
             let reason = CloseReason::Lost;
@@ -317,6 +546,14 @@ impl TestRealm {
     }
 
     /// Calls a method of an entity, as a client, if it is in view.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player, monster) = (&mut scene.realm, scene.player, scene.monster.entity);
+    /// // No client may call this, so nothing happens.
+    /// realm.try_call(player, monster, Part::Cell, "takeDamage");
+    /// ```
     pub fn try_call(&mut self, player: usize, entity: EntityId, part: Part, method: &str) {
         let now = self.millis();
         // A call to an entity that is not in view, or has no such method, is ignored.
@@ -324,7 +561,16 @@ impl TestRealm {
         self.drain(player);
     }
 
-    /// Advances time.
+    /// Advances time, by as many steps of 20 ms as are needed.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let realm = &mut scene.realm;
+    /// let before = realm.millis();
+    /// realm.pass(1_000);
+    /// assert_eq!(realm.millis().0 - before.0, 1_000);
+    /// ```
     pub fn pass(&mut self, milliseconds: u64) {
         for _ in 0..milliseconds.div_ceil(STEP_MS) {
             self.now += STEP_MS * 1_000;
@@ -333,6 +579,9 @@ impl TestRealm {
             self.carry_out(BASE, out);
             for owner in [WEST, EAST] {
                 self.give_cell(owner, Input::Time);
+            }
+            if (self.now / 1_000).is_multiple_of(FOLD_EVERY_MS) {
+                self.look_at_logs();
             }
             for player in 0..self.players.len() {
                 let now = self.millis();
@@ -343,6 +592,16 @@ impl TestRealm {
     }
 
     /// Advances time until a condition holds.
+    ///
+    /// # Panics
+    /// If that does not happen within 20 s of the realm's time.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, player) = (&mut scene.realm, scene.player);
+    /// realm.until("a monster is seen", |realm| !realm.seen(player, "Monster").is_empty());
+    /// ```
     pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         for _ in 0..1_000 {
             if is_so(self) {
@@ -354,6 +613,14 @@ impl TestRealm {
     }
 
     /// Calls a method of an entity's base part, as another owner's entity would, and returns the answers.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, avatar) = (&mut scene.realm, scene.avatar);
+    /// let answers = realm.ask_base(avatar, "act", Vec::new());
+    /// assert_eq!(answers, [Ok(Vec::new())]);
+    /// ```
     pub fn ask_base(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Vec<Outcome> {
         let image = self.base.owner.state().entities[&entity].type_id;
         let found = self.schema.entity_type(image);
@@ -390,6 +657,14 @@ impl TestRealm {
     }
 
     /// The state of an owner.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (realm, avatar) = (&mut scene.realm, scene.avatar);
+    /// let image = &realm.state(EAST).entities[&avatar];
+    /// assert_eq!(image.type_id, avatar::TYPE);
+    /// ```
     pub fn state(&self, owner: OwnerId) -> &OwnerState {
         match self.cells.get(&owner) {
             Some(cell) => cell.owner.state(),
@@ -398,6 +673,12 @@ impl TestRealm {
     }
 
     /// Number of entities of a type that are real on these owners.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// assert_eq!(scene.realm.count(&[WEST, EAST], "Monster"), 1);
+    /// ```
     pub fn count(&self, owners: &[OwnerId], entity_type: &str) -> usize {
         let type_id = type_named(&self.schema, entity_type);
         let images = owners.iter().flat_map(|owner| self.state(*owner).entities.values());
@@ -405,12 +686,26 @@ impl TestRealm {
     }
 
     /// All logged batches, by owner.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// let events: usize = scene.realm.batches().map(|batch| batch.events.len()).sum();
+    /// assert!(events > 0);
+    /// ```
     pub fn batches(&self) -> impl Iterator<Item = Batch> {
         let cells = self.cells.values().flat_map(|cell| &cell.log);
         cells.chain(&self.base.log).map(|bytes| read_batch(bytes))
     }
 
     /// State that an owner's log folds into.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// // What would be recovered is what is.
+    /// assert_eq!(scene.realm.folded(EAST).entities, scene.realm.state(EAST).entities);
+    /// ```
     pub fn folded(&self, owner: OwnerId) -> OwnerState {
         match self.cells.get(&owner) {
             Some(cell) => fold(owner, Part::Cell, &cell.log),
@@ -419,6 +714,12 @@ impl TestRealm {
     }
 
     /// The counters of the base.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// let counters = scene.realm.base_counters();
+    /// ```
     pub fn base_counters(&self) -> annals_base::Counters {
         self.base.owner.role().counters()
     }
@@ -428,6 +729,14 @@ impl TestRealm {
     }
 
     /// The present, in the time of clients.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// let now = scene.realm.millis();
+    /// scene.realm.pass(20);
+    /// assert!(scene.realm.millis() > now);
+    /// ```
     pub fn millis(&self) -> Millis {
         Millis(self.now / 1_000)
     }
@@ -445,254 +754,6 @@ impl TestRealm {
             .expect("there are no owners but the base and two cells")
             .give(now, input);
         self.carry_out(owner, out);
-    }
-
-    /// Performs an owner's outputs, as its shell would.
-    fn carry_out(&mut self, from: OwnerId, outputs: Vec<Output>) {
-        let now = self.now();
-        for output in outputs {
-            match output {
-                Output::Send { to, envelope } if to == BASE => {
-                    let out = self.base.give(now, Input::Bus(envelope));
-                    self.carry_out(BASE, out);
-                }
-                Output::Send { to: ASKER, envelope } => {
-                    if let Message::Call(CallMessage {
-                        call: Call::Reply { outcome, .. },
-                        ..
-                    }) = envelope.message
-                        && self.answers.is_empty()
-                    {
-                        self.answers.push(outcome);
-                    }
-                }
-                Output::Send { to, envelope } => self.give_cell(to, Input::Bus(envelope)),
-                Output::Frame {
-                    connection,
-                    bytes: body,
-                } => {
-                    self.give_player(connection, |attempt| ClientInput::Frame { attempt, body });
-                }
-                Output::Datagram { connection, bytes } => {
-                    self.give_player(connection, |attempt| ClientInput::Datagram { attempt, bytes });
-                }
-                Output::Close { connection, reason } => {
-                    if let Some(player) = self.player_on(connection) {
-                        self.disconnect(player, reason);
-                    }
-                }
-                Output::Reject { rejection, .. } => panic!("a client was rejected: {rejection}"),
-                Output::SessionOpened { request, opened } => self.opened(request, &opened),
-                Output::WantIds => panic!("owner {from} has a million ids"),
-                Output::Outbound(call) => self.outbound.push(call),
-                Output::Download(download) => self.download(download),
-                Output::BackgroundFrame {
-                    connection,
-                    bytes: body,
-                } => {
-                    self.give_player(connection, |attempt| ClientInput::Frame { attempt, body });
-                }
-                Output::Inquire {
-                    entity,
-                    number,
-                    inquiry: Inquiry::Place(new),
-                } => {
-                    // There is no other base.
-                    let on = BASE;
-                    self.give_base(BaseInput::Place {
-                        entity,
-                        number,
-                        on,
-                        new,
-                    });
-                }
-                Output::Begun { .. }
-                | Output::Ordered { .. }
-                | Output::SessionsEnded { .. }
-                | Output::Inquire { .. } => {
-                    panic!("this game does not query the database")
-                }
-            }
-        }
-    }
-
-    /// Gives the base the content of a download.
-    fn download(&mut self, download: Download) {
-        let Download {
-            id,
-            description,
-            source,
-        } = download;
-        let content = match source {
-            DownloadSource::Content(content) => Ok(content),
-            DownloadSource::File(name) => self
-                .files
-                .get(&name)
-                .cloned()
-                .ok_or_else(|| format!("the test has no file {name:?}")),
-        };
-        let content = content.map(|bytes| DownloadContent {
-            hash: value_hash(&bytes),
-            bytes: bytes.into(),
-        });
-        self.give_base(BaseInput::Download(PreparedDownload {
-            id,
-            description,
-            content,
-        }));
-    }
-
-    fn player_on(&self, connection: ConnectionId) -> Option<usize> {
-        let on = |player: &Player| player.connection.is_some_and(|(on, _)| on == connection);
-        self.players.iter().position(on)
-    }
-
-    fn give_player(&mut self, connection: ConnectionId, input: impl FnOnce(Attempt) -> ClientInput) {
-        let Some(player) = self.player_on(connection) else {
-            return;
-        };
-        let Some((_, attempt)) = self.players[player].connection else {
-            return;
-        };
-        self.tell(player, input(attempt));
-    }
-
-    fn tell(&mut self, player: usize, input: ClientInput) {
-        let now = self.millis();
-        self.players[player].core.handle(now, input);
-        self.drain(player);
-    }
-
-    fn disconnect(&mut self, player: usize, reason: CloseReason) {
-        if let Some((_, attempt)) = self.players[player].connection.take() {
-            self.tell(player, ClientInput::Disconnected { attempt, reason });
-        }
-    }
-
-    fn drain(&mut self, number: usize) {
-        loop {
-            let player = &mut self.players[number];
-            player.events.extend(std::iter::from_fn(|| player.core.poll_event()));
-            let Some(output) = player.core.poll_output() else {
-                return;
-            };
-            self.do_for_player(number, output);
-        }
-    }
-
-    fn do_for_player(&mut self, number: usize, output: ClientOutput) {
-        match output {
-            ClientOutput::Login { attempt, request } => self.log_in(number, attempt, &request),
-            ClientOutput::Connect { attempt, .. } => {
-                self.hang_up(number);
-                self.secrets += 1;
-                let player = &mut self.players[number];
-                (player.connection, player.said_hello) = (Some((ConnectionId(self.secrets), attempt)), false);
-                self.tell(number, ClientInput::Connected { attempt });
-            }
-            ClientOutput::Frame(bytes) => self.frame(number, &bytes),
-            ClientOutput::Datagram(bytes) => {
-                if let Some((connection, _)) = self.players[number].connection {
-                    let datagram = ToServerDatagram::read(&bytes).expect(WRITTEN);
-                    self.give_base(BaseInput::Datagram { connection, datagram });
-                }
-            }
-            ClientOutput::Disconnect(_) => self.hang_up(number),
-            ClientOutput::Prepare { .. } | ClientOutput::Greet(_) | ClientOutput::Switch | ClientOutput::Abandon => {
-                unreachable!("the base stays where it is")
-            }
-        }
-    }
-
-    fn hang_up(&mut self, number: usize) {
-        if let Some((connection, _)) = self.players[number].connection.take() {
-            self.give_base(BaseInput::Closed { connection });
-        }
-    }
-
-    fn frame(&mut self, number: usize, bytes: &[u8]) {
-        let Some((connection, _)) = self.players[number].connection else {
-            return;
-        };
-        if self.players[number].said_hello {
-            let (frame, trace) = (ToServer::read(bytes).expect(WRITTEN), [0; 16]);
-            return self.give_base(BaseInput::Frame {
-                connection,
-                frame,
-                trace,
-            });
-        }
-        self.players[number].said_hello = true;
-        let (hello, fresh_token) = (Hello::read(bytes).expect(WRITTEN), self.secret());
-        self.give_base(BaseInput::Hello {
-            connection,
-            from: ([127, 0, 0, 1], 1).into(),
-            hello,
-            fresh_token,
-        });
-    }
-
-    fn secret(&mut self) -> Secret {
-        self.secrets += 1;
-        let mut secret = [7; 32];
-        secret[..8].copy_from_slice(&self.secrets.to_le_bytes());
-        Secret(secret)
-    }
-
-    fn log_in(&mut self, number: usize, attempt: Attempt, request: &annals_wire::client::LoginRequest) {
-        if matches!(request, annals_wire::client::LoginRequest::Locate { .. }) {
-            let answer = Some(LoginAnswer::Located(self.located()));
-            return self.tell(number, ClientInput::LoginAnswered { attempt, answer });
-        }
-        let ticket = self.secret();
-        let account = self.players[number].account;
-        // An activation that has not ended keeps its check-out, as in the database.
-        let live = self.base.owner.state().databases.get(&account);
-        let live = live.and_then(|entity| self.base.owner.state().entities[entity].base());
-        let checkout = live.map_or(self.secrets, |base| base.checkout);
-        let wanted = OpenSession {
-            request: number as u64,
-            account: CheckedOut {
-                epoch: self.base.epoch,
-                database: account,
-                checkout,
-                type_id: self.account,
-                properties: Vec::new(),
-                key: None,
-            },
-            ticket: ticket.digest().0,
-            name: number.to_string(),
-            duplicate: self.duplicate,
-            replaces_only: false,
-        };
-        self.players[number].pending = Some((attempt, ticket));
-        self.give_base(BaseInput::OpenSession(wanted));
-    }
-
-    fn located(&self) -> Located {
-        Located {
-            owner: BASE,
-            epoch: self.base.epoch,
-            address: ([127, 0, 0, 1], 1).into(),
-            certificate: None,
-        }
-    }
-
-    fn opened(&mut self, request: u64, opened: &Result<SessionId, NotOpened>) {
-        let number = usize::try_from(request).expect("invariant: the request is a player's number");
-        let pending = self.players[number].pending.take();
-        let (attempt, secret) = pending.expect("invariant: the base answers each request once");
-        let base = self.located();
-        let answer = Some(match opened {
-            Ok(session) => LoginAnswer::Ticket(Ticket {
-                session: *session,
-                secret,
-                base,
-            }),
-            Err(NotOpened::InUse) => LoginAnswer::Refused(LoginRefusal::LoggedIn),
-            Err(_) => LoginAnswer::Refused(LoginRefusal::Busy),
-        });
-        self.tell(number, ClientInput::LoginAnswered { attempt, answer });
     }
 }
 

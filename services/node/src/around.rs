@@ -3,7 +3,7 @@
 use annals_def::Schema;
 use annals_ids::{EntityId, Position, SpaceId};
 
-use crate::{behaviour::GhostView, context::Denied, owner_context::OwnerContext};
+use crate::{context::Denied, ghost_view::GhostView, owner_context::OwnerContext};
 
 /// Spatial queries. The defaults are those of an owner without cell parts: it knows nothing.
 pub trait Around {

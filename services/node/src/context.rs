@@ -61,18 +61,41 @@ impl<'a> Context<'a> {
     }
 
     /// The entity.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let me = own.context.entity();
+    /// assert_eq!(own.context.mailbox(Part::Base).entity, me);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn entity(&self) -> EntityId {
         self.entity
     }
 
     /// The part on which behaviour runs.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert_eq!(own.context.part(), Part::Cell);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn part(&self) -> Part {
         self.cx.journal.part()
     }
 
     /// Its type.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert_eq!(own.context.entity_type().name, "Avatar");
+    /// assert_eq!(own.context.entity_type().id, avatar::TYPE);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn entity_type(&self) -> &EntityType {
         self.cx
@@ -80,18 +103,43 @@ impl<'a> Context<'a> {
             .expect("invariant: a real entity has a type of the schema")
     }
 
-    /// Game time.
+    /// Game time, milliseconds. It advances while the realm runs.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let in_a_minute = own.context.now().0 + 60_000;
+    /// assert!(in_a_minute > own.context.now().0);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn now(&self) -> WorldTime {
         self.cx.now.world
     }
 
-    /// A random number.
+    /// A random number, uniform over all of `u64`.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let dice = own.context.roll() % 6 + 1;
+    /// assert!((1..=6).contains(&dice));
+    /// # Ok(()) });
+    /// ```
     pub fn roll(&mut self) -> u64 {
         self.cx.roll()
     }
 
-    /// The storable address of one of the entity's parts.
+    /// The address of one of the entity's parts. It can be stored in a property of type `MAILBOX`, passed to others,
+    /// and stays valid as long as the entity exists, wherever its cell part moves.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let base = own.context.mailbox(Part::Base);
+    /// assert_eq!(base, avatar::BaseMailbox::of(own.context).0);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn mailbox(&self, part: Part) -> Mailbox {
         let image = self.image();
@@ -105,8 +153,20 @@ impl<'a> Context<'a> {
 
     /// Calls a one-way method of another part, or of another entity. It is executed once, even if either side fails.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let me = own.context.mailbox(Part::Cell);
+    /// own.context.call(me, "heal", vec![Value::Int(5)])?;
+    /// // The same, by generated code:
+    /// avatar::CellMailbox::of(own.context).heal(own.context, 5)?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the receiver's type has no such method or the arguments do not fit.
+    /// [`Denied::Unknown`] if the receiver's type has no such method; [`Denied::Arguments`], [`Denied::Mismatch`] or
+    /// [`Denied::TooLarge`] if the arguments do not fit. If the receiver has ended,
+    /// [`calls_lost`](crate::Behaviour::calls_lost) is called later.
     pub fn call(&mut self, to: Mailbox, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         let (call, bytes) = self.prepare(to, method, args, false)?;
         self.cx.needs(bytes)?;
@@ -124,11 +184,27 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Calls a method and waits for its return values: [`Behaviour::replied`](crate::Behaviour::replied) is called with
-    /// `then` and `note`, which are kept in the entity's state, so that the wait survives the process.
+    /// Calls a method and waits for its return values, at most `timeout_ms` milliseconds of game time:
+    /// [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and `note`, which are kept in the
+    /// entity's state, so that the wait survives the process. Without an answer in time, `replied` gets
+    /// [`CallError::NoReply`](annals_event::CallError::NoReply).
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// const HIT: u32 = 1;
+    /// own.context.ask(monster, "takeDamage", vec![Value::Int(4)], 2_000, (HIT, Vec::new()))?;
+    /// // The same, by generated code:
+    /// monster::CellMailbox(monster).ask_take_damage(own.context, 4, Wait::then(HIT, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["replied 1 Ok([Int(26)])", "replied 1 Ok([Int(22)])"]);
+    /// ```
     ///
     /// # Errors
-    /// If the receiver's type has no such method or the arguments do not fit.
+    /// As [`Context::call`]; also [`Denied::Unknown`] if `then` is `u32::MAX`.
     pub fn ask(
         &mut self,
         to: Mailbox,
@@ -151,12 +227,30 @@ impl<'a> Context<'a> {
     /// [`Behaviour::replied`](crate::Behaviour::replied) is called with `then` and `note`, and an outcome that
     /// [`read_answer`](crate::outbound::read_answer) reads.
     ///
-    /// The call is in the log before it is sent, and is sent until it is answered or the time is over, also by a process
-    /// that takes over. The service may so get it several times, each time with the same idempotency key: it must act
-    /// once for each key. After the deadline it is not known whether it has acted; ask it by another call.
+    /// The call is in the log before it is sent, and is sent until it is answered or `timeout_ms` milliseconds are
+    /// over, also by a process that takes over. The service may so get it several times, each time with the same
+    /// idempotency key: it must act once for each key. After the deadline, `replied` gets
+    /// [`CallError::NoReply`](annals_event::CallError::NoReply), and it is not known whether the service has acted; ask
+    /// it by another call.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// const PAID: u32 = 1;
+    /// own.context.call_outside("payments", b"order 17".to_vec(), 30_000, (PAID, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(100);
+    /// # let call = scene.realm.outbound().remove(0);
+    /// # assert_eq!((call.service.as_str(), call.body.as_slice()), ("payments", b"order 17".as_slice()));
+    /// # scene.realm.answer_outbound(&call, 200, b"paid");
+    /// # scene.pass(100);
+    /// # assert_eq!(scene.called().len(), 1);
+    /// ```
     ///
     /// # Errors
-    /// If the name is empty or too long, or the body is too large.
+    /// [`Denied::Outbound`] if the name is empty or has more than 64 bytes, or the body has more than 256 KiB;
+    /// [`Denied::Unknown`] if `then` is `u32::MAX`.
     pub fn call_outside(
         &mut self,
         service: &str,
@@ -188,7 +282,20 @@ impl<'a> Context<'a> {
             .record_for(self.entity, false, Body::Awaits { to, number, awaiting });
     }
 
-    /// Answers a call for which behaviour returned [`Answer::Later`](crate::Answer::Later).
+    /// Answers a call for which behaviour returned [`Answer::Later`](crate::Answer::Later). Generated code has
+    /// [`Later`](crate::typed::Later) for this, which also keeps the caller until then. An answer after the caller's
+    /// deadline has no effect.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// # let link = event::Link { from: monster.address(), to: own.context.mailbox(Part::Cell).address() };
+    /// # let caller = Caller { link, home: monster.home, number: ids::CallNumber(0), wants_reply: false };
+    /// own.context.answer(&caller, Ok(vec![Value::Int(3)]));
+    /// # Ok(()) });
+    /// ```
     pub fn answer(&mut self, caller: &Caller, outcome: Outcome) {
         match self.cx.needs(0) {
             Ok(()) => self.cx.reply(caller, outcome),
@@ -196,7 +303,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Writes a denial to the process log. For denials that behaviour neither expects nor handles.
+    /// Writes a denial to the process log, with the entity. For denials that behaviour neither expects nor handles;
+    /// what a hook of generated code returns as an error is reported so.
+    ///
+    /// ```no_run
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// if let Err(denied) = own.context.set_top_speed(-1.0, 0.0) {
+    ///     own.context.report(denied);
+    /// }
+    /// # Ok(()) });
+    /// ```
     pub fn report(&mut self, denied: Denied) {
         let (entity, part, entity_type) = (self.entity, self.part(), self.entity_type().name.clone());
         self.cx.report(OwnerError::Denied {
@@ -207,10 +324,25 @@ impl<'a> Context<'a> {
         });
     }
 
-    /// Calls a client method on the entity's own client, on the others that see it, or on all.
+    /// Calls a client method on the entity's own client ([`Audience::Own`]), on the other clients that see it
+    /// ([`Audience::Others`]), on both ([`Audience::All`]), or on that of one other entity ([`Audience::Of`]). A method
+    /// with a `DetailDistance` (m) reaches clients within that distance. A base part reaches its own client.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// own.context.invoke(Audience::All, "onSay", vec![Value::Unicode("Hello".to_owned())])?;
+    /// // The same, by generated code:
+    /// own.to_all_clients().on_say("Hello".to_owned())?;
+    /// # Ok(()) });
+    /// # scene.pass(300);
+    /// # assert_eq!(scene.realm.received(scene.player, scene.avatar, "onSay").len(), 2);
+    /// ```
     ///
     /// # Errors
-    /// If the type has no such client method or the arguments do not fit.
+    /// [`Denied::Unknown`] if the type has no such client method; [`Denied::Arguments`], [`Denied::Mismatch`] or
+    /// [`Denied::TooLarge`] if the arguments do not fit.
     pub fn invoke(&mut self, audience: Audience, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         let entity_type = self.entity_type();
         let found = entity_type.client_method_named(method);
@@ -226,8 +358,22 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Sets a timer: first after `after_ms`, then every `every_ms` if that is not 0. If the input has reached its limit
-    /// of recorded bytes, no timer is set, and that is reported.
+    /// Sets a timer: [`Behaviour::timer`](crate::Behaviour::timer) is called after `after_ms` milliseconds of game
+    /// time, then every `every_ms` if that is not 0. The timer is state of the part: it survives the process and goes
+    /// with a cell part from cell to cell. If the input has reached its limit of recorded bytes, no timer is set, and
+    /// that is reported.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// const POISON: u32 = 7;
+    /// // In half a second, and then once a second.
+    /// let poison = own.context.set_timer(500, 1_000, POISON);
+    /// # Ok(()) });
+    /// # scene.pass(1_700);
+    /// # assert_eq!(scene.called(), ["timer 7", "timer 7"]);
+    /// ```
     pub fn set_timer(&mut self, after_ms: u64, every_ms: u64, tag: u32) -> TimerId {
         let timer = self.image().last_timer.next();
         if let Err(spent) = self.cx.needs(0) {
@@ -244,17 +390,54 @@ impl<'a> Context<'a> {
     }
 
     /// Cancels a timer; has no effect if it is not set.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// let timer = own.context.set_timer(500, 0, 1);
+    /// own.context.cancel_timer(timer);
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().is_empty());
+    /// ```
     pub fn cancel_timer(&mut self, timer: TimerId) {
         if self.image().timers.contains_key(&timer) {
             self.cx.record_for(self.entity, false, Body::TimerGone { timer });
         }
     }
 
+    /// The timers that are set, ascending, with their next time, interval and tag.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// const POISON: u32 = 7;
+    /// let poison = own.context.set_timer(500, 0, POISON);
+    /// let set: Vec<TimerId> = own.context.timers().map(|(timer, _)| timer).collect();
+    /// assert_eq!(set, [poison]);
+    /// let is_poisoned = own.context.timers().any(|(_, timer)| timer.tag == POISON);
+    /// assert!(is_poisoned);
+    /// # Ok(()) });
+    /// ```
+    pub fn timers(&self) -> impl Iterator<Item = (TimerId, &Timer)> {
+        self.image().timers.iter().map(|(timer, at)| (*timer, at))
+    }
+
     /// Writes the persistent properties of both parts to the database (`writeToDB`). An entity that is not stored yet
     /// becomes a new stored entity.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_account(|own| {
+    /// let database = own.context.store()?;
+    /// assert_eq!(own.context.database(), Some(database));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is the cell part, entities of the type are not stored, or no id is left for a new entity.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::NotPersistent`] if entities of the type are not stored;
+    /// [`Denied::NoIds`] if no id is left for a new stored entity.
     pub fn store(&mut self) -> Result<DatabaseId, Denied> {
         let Some(base) = self.image().base() else {
             return Err(Denied::BaseOnly { what: "store" });
@@ -274,19 +457,42 @@ impl<'a> Context<'a> {
     }
 
     /// The stored entity that this base part stands for; `None` on the cell part.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_account(|own| {
+    /// assert!(own.context.database().is_some());
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn database(&self) -> Option<DatabaseId> {
         let base = self.image().base()?;
         Some(base.database).filter(|database| database.0 != 0)
     }
 
-    /// The session of the entity's client.
+    /// The session of the entity's client; `None` without a client, on both parts.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_base(|own| {
+    /// let is_played = own.context.client().is_some();
+    /// assert!(is_played);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn client(&self) -> Option<SessionId> {
         self.image().client.map(|client| client.session)
     }
 
-    /// The present place of the cell part; `None` on the base part.
+    /// The present place of the cell part, in metres and radians; `None` on the base part.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let place = own.context.place().expect("a cell part has a place");
+    /// assert_eq!(place.position.x, 5.0);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn place(&self) -> Option<Place> {
         self.cx.place(self.entity)
@@ -294,9 +500,18 @@ impl<'a> Context<'a> {
 
     /// Moves the cell part within its space. Volatile: others see it at once, the log about once a second.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let place = own.context.place().unwrap_or_default();
+    /// let position = Position { x: place.position.x + 1.0, ..place.position };
+    /// own.context.move_to(Place { position, ..place })?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is a base part, a coordinate or an angle is not a number, or the place is in another space: use
-    /// [`teleport`](Self::teleport) for that.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Place`] if a coordinate or an angle is not finite;
+    /// [`Denied::OtherSpace`] if the place is in another space: use [`teleport`](Self::teleport) for that.
     pub fn move_to(&mut self, to: Place) -> Result<(), Denied> {
         let place = self.place().ok_or(Denied::CellOnly { what: "move" })?;
         if !to.is_sound() {
@@ -310,11 +525,25 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Creates an entity with a base part on this owner, with these properties and defaults for the others.
+    /// Creates an entity with a base part on this owner, with these properties and defaults for the others. It exists
+    /// at once: [`Behaviour::created`](crate::Behaviour::created) of it has run when this function returns. Without
+    /// [`store`](Self::store) it is not a stored entity, but lasts over the death of its process like any other.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_base(|own| {
+    /// let pet = own.context.create_base("Hero", Vec::new())?;
+    /// // The same, by generated code, which also names properties:
+    /// let named = hero::NewBase { title: Some("Squire".to_owned()) };
+    /// let pet = hero::BaseMailbox::create(own.context, named)?;
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
-    /// If a value does not fit, or no entity id is left.
+    /// [`Denied::BaseOnly`] on a cell part; [`Denied::Unknown`] without such an entity type; [`Denied::Mismatch`] or
+    /// [`Denied::OtherPart`] if a value does not fit; [`Denied::NoIds`] if no entity id is left.
     pub fn create_base(&mut self, entity_type: &str, properties: Vec<(MemberId, Value)>) -> Result<Mailbox, Denied> {
+        self.needs_base("create an entity with a base part")?;
         let type_id = self.cx.schema.type_named(entity_type).map(|found| found.id);
         let type_id = type_id.ok_or_else(|| self.unknown(format!("entity type {entity_type} beside it")))?;
         let entity = self.cx.create_base(type_id, properties, Stored::default())?;
@@ -326,16 +555,33 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Creates an entity that has only a cell part, on this owner.
+    /// Creates an entity that has only a cell part, on this owner. If the place is in the area of another cell, it is
+    /// handed over to that at the next tick.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let place = own.context.place().unwrap_or_default();
+    /// let monster = own.context.create_cell_only(monster::TYPE, place, Vec::new())?;
+    /// // The same, by generated code, which also names properties:
+    /// monster::CellMailbox::create_alone(own.context, place, monster::NewCell { hp: Some(3) })?;
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
-    /// If a value does not fit, a coordinate is not a number, the space is gone, or no entity id is left.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Place`] if a coordinate is not finite; [`Denied::SpaceGone`] if
+    /// the space is destroyed; [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if type or values do
+    /// not fit; [`Denied::NoIds`] if no entity id is left.
     pub fn create_cell_only(
         &mut self,
         type_id: TypeId,
         place: Place,
         properties: Vec<(MemberId, Value)>,
     ) -> Result<Mailbox, Denied> {
+        if self.part() == Part::Base {
+            let what = "create an entity without a base part";
+            return Err(Denied::CellOnly { what });
+        }
         let entity = self.cx.create_cell_only(type_id, place, properties, self.around)?;
         Ok(Mailbox {
             entity,

@@ -15,6 +15,7 @@ pub mod download;
 mod ended_cells;
 mod exposed;
 pub mod gate;
+mod ghost_view;
 mod global_exchange;
 mod ids;
 pub mod inquiry;
@@ -38,8 +39,9 @@ mod waits;
 pub mod writer;
 
 pub use around::{Around, Nowhere, Region, Shape};
-pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerSignal, GhostView};
+pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerSignal};
 pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, FOUND_LIMIT, MAX_VALUE_BYTES, Stored, check_args};
+pub use ghost_view::GhostView;
 pub use ids::{BLOCK, IdBlocks};
 pub use lifecycle_events::{LifecycleEvent, ShutDown};
 pub use output::{Begun, ConnectionId, NotOpened, NotOrdered, Output, Played, Request};

@@ -54,6 +54,20 @@ pub fn answered(status: u16, body: Vec<u8>) -> Outcome {
 
 /// Status and body of an outcome, for [`Behaviour::replied`](crate::Behaviour::replied).
 ///
+/// ```
+/// # use annals_reference::*;
+/// use annals_reference::node::outbound::{answered, read_answer};
+///
+/// // In `replied`:
+/// let outcome: Outcome = answered(200, b"paid".to_vec());
+/// match read_answer(&outcome) {
+///     Ok((200, body)) => assert_eq!(body, b"paid"),
+///     Ok((status, _)) => panic!("the service refused with {status}"),
+///     Err(CallError::NoReply) => panic!("it is not known whether the service has acted"),
+///     Err(error) => panic!("{error}"),
+/// }
+/// ```
+///
 /// # Errors
 /// [`CallError::NoReply`] after the deadline: whether the service has done what was asked is not known. Other errors if
 /// the call cannot be made.

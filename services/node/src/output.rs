@@ -159,6 +159,32 @@ pub enum NotOrdered {
 
 /// A request of behaviour to its owner, made with [`Context::request`](crate::Context::request): executed after the
 /// present call.
+///
+/// ```
+/// # use annals_reference::*;
+/// # let mut scene = Scene::new();
+/// # let account = scene.account;
+/// # scene.on_base(move |own| {
+/// // Back to the choice of an avatar: the account gets the client, and the avatar ends.
+/// let avatar = own.context.entity();
+/// own.context.request(Request::GiveClient { from: avatar, to: account })?;
+/// own.context.request(Request::Destroy { entity: avatar })?;
+/// # Ok(()) });
+/// # scene.pass(1_000);
+/// # assert!(scene.called().contains(&"cell_lost".to_owned()));
+/// ```
+///
+/// ```
+/// # use annals_reference::*;
+/// # let mut scene = Scene::new();
+/// # scene.on_base(|own| {
+/// // A client that sends too much is disconnected.
+/// let entity = own.context.entity();
+/// own.context.request(Request::CloseClient { entity, reason: CloseReason::Ended })?;
+/// # Ok(()) });
+/// # scene.pass(1_000);
+/// # assert!(scene.called().contains(&"client_lost".to_owned()));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Create the cell part of a base entity.

@@ -49,8 +49,18 @@ impl Context<'_> {
     /// [`teleported`](crate::Behaviour::teleported) is called at the destination, or
     /// [`teleport_failed`](crate::Behaviour::teleport_failed) at the old place.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// own.context.teleport(at(-60.0, 20.0))?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert_eq!(scene.called(), ["teleported"]);
+    /// ```
+    ///
     /// # Errors
-    /// If this is a base part.
+    /// [`Denied::CellOnly`] on a base part.
     pub fn teleport(&mut self, place: Place) -> Result<(), Denied> {
         let entity = self.entity();
         self.request(Request::Teleport { entity, place })
@@ -59,8 +69,19 @@ impl Context<'_> {
     /// Teleports the cell part to another entity, in its space (`teleport(nearbyEntityMB)`): at `offset` from that
     /// entity's place at the time of the lookup, with an unchanged direction.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.teleport_near(monster, Position { x: 1.0, y: 0.0, z: 0.0 })?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert_eq!(scene.called(), ["teleported"]);
+    /// ```
+    ///
     /// # Errors
-    /// If this is a base part, the mailbox is one of a base part, or the input has reached its limit of recorded bytes.
+    /// [`Denied::CellOnly`] on a base part, or with the mailbox of one.
     pub fn teleport_near(&mut self, beside: Mailbox, offset: Position) -> Result<(), Denied> {
         if self.part() == Part::Base || beside.part == Part::Base {
             return Err(Denied::CellOnly { what: "teleport_near" });

@@ -146,12 +146,16 @@ const CRATES: &[CrateRules] = &[
         ],
     ),
     // All that a game outside the repository needs, and owners and clients for its tests.
-    shell("annals-game", &[SCHEMA, NODE, CORES, &["annals-client", "annals-host"]]),
+    shell(
+        "annals-game",
+        &[SCHEMA, NODE, STORE, CORES, &["annals-client", "annals-host"]],
+    ),
     // A game depends on schema and node, and builds the services' binaries with itself inside.
     shell("annals-sample", &[SCHEMA, NODE, &["annals-host"]]),
     harness("annals-model"),
     harness("annals-sim"),
     harness("annals-realm"),
+    harness("annals-reference"),
     harness("annals-chaos"),
     harness("annals-compat"),
     harness("annals-bench"),

@@ -12,6 +12,7 @@ pub mod layering;
 pub mod manifests;
 pub mod outsiders;
 pub mod purity;
+pub mod reference;
 pub mod repository;
 pub mod sizes;
 pub mod words;

@@ -6,7 +6,7 @@ use annals_tidy::documents::Existing;
 use annals_tidy::layering::{Nature, crates, nature};
 use annals_tidy::repository::{SourceFile, files, root, stray_at_top};
 use annals_tidy::{
-    Violation, attributes, citations, docs, documents, layering, manifests, outsiders, purity, sizes, words,
+    Violation, attributes, citations, docs, documents, layering, manifests, outsiders, purity, reference, sizes, words,
 };
 
 /// Fails with one line per violation.
@@ -50,6 +50,11 @@ fn no_banned_words_are_used() {
 #[test]
 fn suppressed_lints_have_a_reason() {
     none(rust().flat_map(|file| attributes::check(&file)));
+}
+
+#[test]
+fn the_behaviour_reference_is_complete() {
+    none(reference::check(&files()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use annals_client::{Event, What};
 use annals_def::{Exposure, Method, Schema, Value, generate, split_mix};
 use annals_event::{Body, GlobalScope};
 use annals_game::testing::{BASE, EAST, TestRealm, WEST};
-use annals_ids::{EntityId, MemberId, OwnerId, Part, TypeId};
+use annals_ids::{EntityId, MemberId, OwnerId, Part, Position, TypeId};
 use annals_node::{Answer, Behaviour, Bootstrap, Caller, Context};
 use annals_sample::{CHOICE_MS, SPACE, WEATHER, game};
 
@@ -383,6 +383,10 @@ fn the_world_continues_after_the_loss_of_each_process() {
     let mut stage = stage();
     let (one, other) = (stage.join(), stage.join());
     let (me, you) = (avatar_of(&mut stage, one), avatar_of(&mut stage, other));
+    // Within earshot, on one cell: a listener whose own cell is lost is not shown what was said on another meanwhile.
+    for (player, x) in [(one, -10.0), (other, -12.0)] {
+        stage.stand(player, Position { x, y: 0.0, z: 0.0 });
+    }
     stage.pass(3_000);
     for owner in [WEST, BASE, EAST, BASE] {
         stage.call(one, me, Part::Base, "setTitle", &[text(&format!("before {owner}"))]);

@@ -1,7 +1,8 @@
 //! The vocabulary of the language: tags, types, flags, and where each may occur.
 //!
-//! [`crate::read`] parses by these tables, editors complete and explain by them, and the schemas for XML tools are
-//! generated from them, so that they agree. Everything is static: a table costs a reader no more than a list of names.
+//! The parser (`crate::read`) works by these tables, editors complete and explain by them, and the schemas for XML tools
+//! are generated from them, so that they agree. Everything is static: a table costs a reader no more than a list of
+//! names.
 
 mod definition;
 mod dialect;

@@ -45,7 +45,7 @@ pub struct EndSessions {
     pub ban: Option<WireBan>,
 }
 
-/// The request [`DbAsk::FindAccount`].
+/// The request [`DbAsk::FindAccount`](super::DbAsk::FindAccount).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FindAccount {
     /// The keyed hash of the name.
@@ -53,7 +53,7 @@ pub struct FindAccount {
     pub name: Vec<u8>,
 }
 
-/// The request [`DbAsk::CreateAccount`].
+/// The request [`DbAsk::CreateAccount`](super::DbAsk::CreateAccount).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CreateAccount {
     /// The keyed hash of the name.
@@ -84,7 +84,7 @@ pub struct AccountFound {
     pub ban: Option<WireBan>,
 }
 
-/// The request [`DbAsk::CheckOut`].
+/// The request [`DbAsk::CheckOut`](super::DbAsk::CheckOut).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CheckOut {
     /// The stored entity.
@@ -101,7 +101,7 @@ pub struct CheckOut {
     pub only_active: bool,
 }
 
-/// The answer to [`DbAsk::CheckOut`].
+/// The answer to [`DbAsk::CheckOut`](super::DbAsk::CheckOut).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CheckedOut {
     /// The owner on which it is, or is to be, active.

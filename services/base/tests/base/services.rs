@@ -194,7 +194,7 @@ fn a_fragment_can_neither_be_created_nor_ended_by_behaviour() {
         let place = crate::game::PLACE;
         let type_id = context.service(SERVICE).unwrap().type_id;
         let alone = context.create_cell_only(type_id, place, Vec::new());
-        assert!(matches!(alone, Err(Denied::Unknown { .. })), "{alone:?}");
+        assert!(matches!(alone, Err(Denied::CellOnly { .. })), "{alone:?}");
     });
     host.role(BaseInput::Map(map()));
     run_errand(&mut host);

@@ -1,15 +1,16 @@
 //! An owner with its log.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use annals_def::Schema;
 use annals_event::{Batch, FrozenBatch, Imprint, OwnerState};
-use annals_ids::{Epoch, OwnerId, OwnerKind};
+use annals_ids::{DatabaseId, Epoch, OwnerId, OwnerKind};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner, Role,
     time::{Mono, Now},
-    writer::{self, Action, Chain, Durability},
+    writer::{self, Action, Chain, Durability, Opening},
 };
+use annals_personal::PersonalKey;
 
 /// Why bytes can be read.
 pub(super) const WRITTEN: &str = "invariant: this program wrote it";
@@ -19,6 +20,8 @@ pub(super) struct Station<R: Role> {
     pub(super) owner: Owner<R>,
     pub(super) log: Vec<Vec<u8>>,
     pub(super) epoch: Epoch,
+    /// Openings that the store has not recorded yet.
+    openings: Vec<Opening>,
 }
 
 impl<R: Role> Station<R> {
@@ -30,9 +33,10 @@ impl<R: Role> Station<R> {
     ) -> Self {
         let (log, epoch) = (Vec::new(), Epoch(1));
         Self {
-            owner: take_over(stage, owner, now, epoch, &log, make),
+            owner: take_over(stage, (owner, epoch), now, (&log, BTreeMap::new()), make),
             log,
             epoch,
+            openings: Vec::new(),
         }
     }
 
@@ -40,11 +44,17 @@ impl<R: Role> Station<R> {
         &mut self,
         stage: (&Arc<Schema>, &Arc<dyn Behaviour>),
         now: Now,
+        keys: BTreeMap<DatabaseId, PersonalKey>,
         make: fn(&OwnerState, Mono) -> R,
     ) {
         self.epoch = self.epoch.next();
         let owner = self.owner.state().owner;
-        self.owner = take_over(stage, owner, now, self.epoch, &self.log, make);
+        self.owner = take_over(stage, (owner, self.epoch), now, (&self.log, keys), make);
+    }
+
+    /// The openings since the last time.
+    pub(super) fn take_openings(&mut self) -> Vec<Opening> {
+        std::mem::take(&mut self.openings)
     }
 
     /// Answers the writer's requests, and returns the released outputs.
@@ -59,7 +69,10 @@ impl<R: Role> Station<R> {
                     let sequence = self.log.len() as u64;
                     writer::Input::Appended { sequence }
                 }
-                Action::RecordOpening { .. } => writer::Input::OpeningRecorded,
+                Action::RecordOpening(opening) => {
+                    self.openings.push(opening);
+                    writer::Input::OpeningRecorded
+                }
                 Action::ConfirmEpoch => writer::Input::EpochConfirmed,
                 Action::LookAgain => writer::Input::Looked {
                     batches: self.log.clone(),
@@ -96,10 +109,9 @@ pub(super) fn fold(owner: OwnerId, kind: impl Into<OwnerKind>, log: &[Vec<u8>]) 
 
 fn take_over<R: Role>(
     (schema, behaviour): (&Arc<Schema>, &Arc<dyn Behaviour>),
-    owner: OwnerId,
+    (owner, epoch): (OwnerId, Epoch),
     now: Now,
-    epoch: Epoch,
-    log: &[Vec<u8>],
+    (log, keys): (&[Vec<u8>], BTreeMap<DatabaseId, PersonalKey>),
     make: fn(&OwnerState, Mono) -> R,
 ) -> Owner<R> {
     let state = fold(owner, R::KIND, log);
@@ -125,7 +137,7 @@ fn take_over<R: Role>(
         schema: Arc::clone(schema),
         behaviour: Arc::clone(behaviour),
         dice: Box::new(annals_def::split_mix(first)),
-        keys: std::collections::BTreeMap::new(),
+        keys,
     };
     Owner::take_over(now, role, beginning)
 }

@@ -17,36 +17,90 @@ const SLOWEST: f32 = 0.001;
 const ROUND: f32 = 0.1;
 
 impl Context<'_> {
-    /// Moves straight to a place in its space (`moveToPoint`, `accelerateToPoint`).
+    /// Moves straight to a place in its space (`moveToPoint`, `accelerateToPoint`), at the speed of the gait in m/s.
+    /// Reports [`ControllerSignal::Arrived`](crate::ControllerSignal::Arrived), or
+    /// [`Failed`](crate::ControllerSignal::Failed), to [`Behaviour::controller`](crate::Behaviour::controller).
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// const WALK: u32 = 1;
+    /// let to = Position { x: 7.0, y: 0.0, z: 0.0 };
+    /// own.context.move_to_point(to, Gait::at(4.0), WALK)?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert_eq!(scene.called(), ["controller 1 Arrived"]);
+    /// ```
     ///
     /// # Errors
-    /// If this is not a cell part, a coordinate is not finite, a speed is below a millimetre per second or not finite,
-    /// an acceleration is neither 0 nor such a number, or there are too many controllers.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Controller`] if a coordinate is not finite, a speed is below a
+    /// millimetre per second or not finite, an acceleration is neither 0 nor such a number, or the part has 64
+    /// controllers.
     pub fn move_to_point(&mut self, to: Position, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.move_along(vec![to], gait, tag)
     }
 
-    /// Moves along a path (`accelerateAlongPath`).
+    /// Moves along a path (`accelerateAlongPath`). Reports
+    /// [`ControllerSignal::Passed`](crate::ControllerSignal::Passed) at each place but the last, then `Arrived`, or
+    /// `Failed`.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// let path = [(7.0, 0.0), (7.0, 2.0)].map(|(x, z)| Position { x, y: 0.0, z });
+    /// own.context.move_along(path.to_vec(), Gait { acceleration: 2.0, ..Gait::at(4.0) }, 1)?;
+    /// # Ok(()) });
+    /// # scene.pass(4_000);
+    /// # assert_eq!(scene.called(), ["controller 1 Passed { waypoint: 0 }", "controller 1 Arrived"]);
+    /// ```
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`], and if the path is empty, or has more than a thousand places.
+    /// As [`Context::move_to_point`]; also [`Denied::Controller`] if the path is empty, or has more than a thousand
+    /// places.
     pub fn move_along(&mut self, path: Vec<Position>, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.follow(path, Rounds::Once, gait, tag)
     }
 
-    /// Moves along a path in a loop, without end (`patrol`).
+    /// Moves along a path in a loop, without end (`patrol`). Reports
+    /// [`ControllerSignal::Passed`](crate::ControllerSignal::Passed) at each place.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// let posts = [(5.0, 4.0), (5.0, 0.0)].map(|(x, z)| Position { x, y: 0.0, z });
+    /// own.context.patrol(posts.to_vec(), Gait::at(8.0), 1)?;
+    /// # Ok(()) });
+    /// # scene.pass(1_700);
+    /// # assert!(scene.called().len() >= 3);
+    /// ```
     ///
     /// # Errors
-    /// As for [`Context::move_along`], and if a round takes less than a tenth of a second.
+    /// As [`Context::move_along`]; also [`Denied::Controller`] if a round takes less than a tenth of a second.
     pub fn patrol(&mut self, path: Vec<Position>, gait: Gait, tag: u32) -> Result<ControllerId, Denied> {
         self.follow(path, Rounds::Endless, gait, tag)
     }
 
-    /// Follows another entity of its space until it is within a distance of it, metres (`moveToEntity`). It fails when
-    /// the other is not known here any more.
+    /// Follows another entity of its space until it is within a distance of it, metres (`moveToEntity`). Reports
+    /// [`ControllerSignal::Arrived`](crate::ControllerSignal::Arrived), or `Failed` when the other is not known here
+    /// any more.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.move_to_entity(monster.entity, 1.0, Gait::at(4.0), 1)?;
+    /// # Ok(()) });
+    /// # scene.pass(1_500);
+    /// # assert_eq!(scene.called(), ["controller 1 Arrived"]);
+    /// ```
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`], and if the other is not known here, or is in another space.
+    /// As [`Context::move_to_point`]; also [`Denied::UnknownHere`] if the other is not known here, or is in another
+    /// space.
     pub fn move_to_entity(
         &mut self,
         target: EntityId,
@@ -60,19 +114,44 @@ impl Context<'_> {
         self.control(task, tag)
     }
 
-    /// Turns to a direction, at a rate in radians per second (`addYawRotator`).
+    /// Turns to a direction, radians, at a rate in radians per second (`addYawRotator`). Reports
+    /// [`ControllerSignal::Turned`](crate::ControllerSignal::Turned).
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// let north = 0.0;
+    /// own.context.turn_to(std::f32::consts::FRAC_PI_2, 6.0, 1)?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert_eq!(scene.called(), ["controller 1 Turned"]);
+    /// ```
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`].
+    /// As [`Context::move_to_point`].
     pub fn turn_to(&mut self, yaw: f32, rate: f32, tag: u32) -> Result<ControllerId, Denied> {
         self.control(Task::Turn { yaw, rate }, tag)
     }
 
-    /// Reports entities that enter or leave the square of `range` metres to each side (`addProximity`). Entities that
-    /// are already inside enter at the next tick. The range is limited by the distance up to which ghosts are known.
+    /// Reports entities that enter or leave the square of `range` metres to each side (`addProximity`):
+    /// [`ControllerSignal::Entered`](crate::ControllerSignal::Entered) and [`Left`](crate::ControllerSignal::Left).
+    /// Entities that are already inside enter at the next tick. The range is limited by the distance up to which ghosts
+    /// are known.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// const NEAR: u32 = 2;
+    /// own.context.add_proximity(4.0, NEAR)?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["controller 2 Entered"]);
+    /// ```
     ///
     /// # Errors
-    /// As for [`Context::move_to_point`].
+    /// As [`Context::move_to_point`].
     pub fn add_proximity(&mut self, range: f32, tag: u32) -> Result<ControllerId, Denied> {
         let inside = std::collections::BTreeSet::new();
         self.control(Task::Watch { range, inside }, tag)
@@ -81,9 +160,23 @@ impl Context<'_> {
     /// Rides another entity, in a seat relative to it, until it alights or the vehicle ceases to exist
     /// (`boardVehicle`). Meanwhile positions sent by its client have no lasting effect: the seat determines its place.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// let saddle = Seat { position: Position { x: 0.0, y: 1.5, z: 0.0 }, ..Seat::default() };
+    /// own.context.board(monster.entity, saddle, 1)?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # scene.on_cell(|own| {
+    /// # assert_eq!(own.context.place().map(|place| place.position.x), Some(8.0));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As for [`Context::move_to_point`], and if the vehicle is this entity, is known to ride this entity, is in
-    /// another space, or is not known here.
+    /// As [`Context::move_to_point`]; also [`Denied::Controller`] if the vehicle is this entity or is known to ride
+    /// another, and [`Denied::UnknownHere`] if it is not known here or is in another space.
     pub fn board(&mut self, vehicle: EntityId, seat: Seat, tag: u32) -> Result<ControllerId, Denied> {
         let rides = self
             .cx
@@ -105,6 +198,17 @@ impl Context<'_> {
     }
 
     /// Alights from its vehicle, if any (`alightVehicle`); the entity stays where it is.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.board(monster.entity, Seat::default(), 1)?;
+    /// own.context.alight();
+    /// assert_eq!(own.context.controllers().count(), 0);
+    /// # Ok(()) });
+    /// ```
     pub fn alight(&mut self) {
         let riding = self.running(|task| matches!(task, Task::Ride { .. }));
         riding
@@ -114,6 +218,15 @@ impl Context<'_> {
 
     /// Ends a controller (`cancel`); has no effect if it has already ended. No event is reported, not even for entities
     /// in a trap.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let trap = own.context.add_proximity(4.0, 2)?;
+    /// own.context.cancel_controller(trap);
+    /// assert_eq!(own.context.controllers().count(), 0);
+    /// # Ok(()) });
+    /// ```
     pub fn cancel_controller(&mut self, controller: ControllerId) {
         if self.controllers().any(|(running, _)| running == controller) {
             let what = ControllerEvent::Gone;
@@ -123,6 +236,15 @@ impl Context<'_> {
     }
 
     /// Stops moving: ends the controller that moves the entity, of any kind (`cancel("Movement")`).
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.move_to_point(Position { x: 50.0, y: 0.0, z: 0.0 }, Gait::at(4.0), 1)?;
+    /// own.context.stop_moving();
+    /// assert_eq!(own.context.controllers().count(), 0);
+    /// # Ok(()) });
+    /// ```
     pub fn stop_moving(&mut self) {
         let moving = self.running(|task| task.class() == Class::Movement);
         moving
@@ -131,6 +253,15 @@ impl Context<'_> {
     }
 
     /// The active controllers, ascending.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let trap = own.context.add_proximity(4.0, 2)?;
+    /// let running: Vec<(ControllerId, u32)> = own.context.controllers().map(|(id, it)| (id, it.tag)).collect();
+    /// assert_eq!(running, [(trap, 2)]);
+    /// # Ok(()) });
+    /// ```
     pub fn controllers(&self) -> impl Iterator<Item = (ControllerId, &Controller)> {
         let cell = self.image().cell();
         cell.into_iter().flat_map(|cell| cell.controllers.iter())

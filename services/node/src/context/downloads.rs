@@ -11,14 +11,27 @@ impl Context<'_> {
     /// [`Behaviour::replied`](crate::Behaviour::replied) with `then` and `note` once the client has all of it, with an
     /// empty list, or else after `timeout_ms`, with [`CallError::NoReply`](annals_event::CallError::NoReply).
     ///
-    /// The description says what it is, for the client. Downloads of an entity are sent one after the other, at a limited
-    /// rate. A download outlives the connection and the process: it continues where the client has it, and if the entity
-    /// has another client by then, that one gets it from the beginning. Returns its number, for
+    /// The description says what it is, for the client. Downloads of an entity are sent one after the other, at a
+    /// limited rate. A download outlives the connection and the process: it continues where the client has it, and if
+    /// the entity has another client by then, that one gets it from the beginning. Returns its number, for
     /// [`Context::cancel_download`].
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// const NEWS: u32 = 1;
+    /// own.context.stream_to_client("news", b"It rains.".to_vec(), 60_000, (NEWS, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(2_000);
+    /// # assert_eq!(scene.called(), ["replied 1 Ok([])"]);
+    /// ```
+    ///
     /// # Errors
-    /// If this is no base part, the description has more than [`MAX_DESCRIPTION_BYTES`] or the content more than
-    /// [`MAX_LOGGED_CONTENT`](crate::download::MAX_LOGGED_CONTENT), or the entity has [`MAX_DOWNLOADS`] already.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Fragment`] of a service; [`Denied::Download`] if the
+    /// description has more than [`MAX_DESCRIPTION_BYTES`] or the content more than
+    /// [`MAX_LOGGED_CONTENT`](crate::download::MAX_LOGGED_CONTENT); [`Denied::TooManyDownloads`] if the entity has
+    /// [`MAX_DOWNLOADS`] already.
     pub fn stream_to_client(
         &mut self,
         description: &str,
@@ -29,13 +42,26 @@ impl Context<'_> {
         self.download(description, DownloadSource::Content(content), timeout_ms, continuation)
     }
 
-    /// As [`Context::stream_to_client`], of a file in the folder of downloads that operators have configured, of at most
-    /// [`MAX_DOWNLOAD_BYTES`](annals_wire::client::MAX_DOWNLOAD_BYTES) (`streamFileToClient`). If it cannot be read,
-    /// [`Behaviour::replied`](crate::Behaviour::replied) gets
+    /// As [`Context::stream_to_client`], of a file in the folder of downloads that operators have configured, of at
+    /// most [`MAX_DOWNLOAD_BYTES`](annals_wire::client::MAX_DOWNLOAD_BYTES) (`streamFileToClient`). If it cannot be
+    /// read, [`Behaviour::replied`](crate::Behaviour::replied) gets
     /// [`CallError::Internal`](annals_event::CallError::Internal) with the reason.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.realm.files.insert("maps/north.png".to_owned(), vec![7; 1_000]);
+    /// # scene.on_base(|own| {
+    /// const MAP: u32 = 1;
+    /// own.context.stream_file_to_client("map", "maps/north.png", 60_000, (MAP, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(2_000);
+    /// # assert_eq!(scene.called(), ["replied 1 Ok([])"]);
+    /// ```
+    ///
     /// # Errors
-    /// As [`Context::stream_to_client`], or if the path is empty or has more than [`MAX_FILE_NAME`](crate::download::MAX_FILE_NAME) bytes.
+    /// As [`Context::stream_to_client`]; also [`Denied::Download`] if the path is empty or has more than
+    /// [`MAX_FILE_NAME`](crate::download::MAX_FILE_NAME) bytes.
     pub fn stream_file_to_client(
         &mut self,
         description: &str,
@@ -87,8 +113,19 @@ impl Context<'_> {
     /// Ends a download of this entity, if it has not ended: [`Behaviour::replied`](crate::Behaviour::replied) is not
     /// called for it.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// let news = own.context.stream_to_client("news", b"It rains.".to_vec(), 60_000, (1, Vec::new()))?;
+    /// own.context.cancel_download(news)?;
+    /// # Ok(()) });
+    /// # scene.pass(2_000);
+    /// # assert!(scene.called().is_empty());
+    /// ```
+    ///
     /// # Errors
-    /// If too much has been recorded in this call.
+    /// [`Denied::Spent`] if too much has been recorded in this call.
     pub fn cancel_download(&mut self, number: CallNumber) -> Result<(), Denied> {
         self.cx.needs(0)?;
         let id = DownloadId {

@@ -25,8 +25,22 @@ impl Context<'_> {
     /// After [`NotLearned::Late`] it is not known whether it was created. Give the entity a property that names its
     /// creator, if that matters: its `created` can call back.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// const PET: u32 = 1;
+    /// own.context.create_base_anywhere("Hero", Vec::new(), 5_000, (PET, Vec::new()))?;
+    /// // The same, by generated code:
+    /// hero::BaseMailbox::create_anywhere(own.context, hero::NewBase::default(), Wait::then(PET, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["learned 1 Created", "learned 1 Created"]);
+    /// ```
+    ///
     /// # Errors
-    /// If this is the cell part, or a value does not fit.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if
+    /// type or values do not fit.
     pub fn create_base_anywhere(
         &mut self,
         entity_type: &str,
@@ -42,6 +56,20 @@ impl Context<'_> {
     /// Creates an entity with a base part on the owner that another entity has its home on (`createBaseRemotely`), so
     /// that calls between the two stay within one owner. The rest is as with [`Context::create_base_anywhere`]; a home
     /// that is a cell, as of an entity without a base part, refuses.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// const PET: u32 = 1;
+    /// let friend = own.context.mailbox(Part::Base);
+    /// own.context.create_base_beside(friend, "Hero", Vec::new(), 5_000, (PET, Vec::new()))?;
+    /// // The same, by generated code:
+    /// hero::BaseMailbox::create_beside(own.context, friend, hero::NewBase::default(), Wait::then(PET, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["learned 1 Created", "learned 1 Created"]);
+    /// ```
     ///
     /// # Errors
     /// As [`Context::create_base_anywhere`].

@@ -19,12 +19,30 @@ use crate::{
 impl Context<'_> {
     /// A value of the global data (`globalData`, `baseAppData`, `cellAppData`), as this owner knows it; `None` if there
     /// is none, or parts of this kind have no such data.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.set_global(GlobalScope::Realm, "weather", Value::Unicode("rain".to_owned()))?;
+    /// let weather = own.context.global(GlobalScope::Realm, "weather");
+    /// assert_eq!(weather, Some(&Value::Unicode("rain".to_owned())));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn global(&self, scope: GlobalScope, key: &str) -> Option<&Value> {
         self.cx.global_data(scope)?.get(key)
     }
 
     /// All keys of the global data that have values, with these, ascending by key.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.set_global(GlobalScope::Cells, "fog", Value::UInt(1))?;
+    /// let keys: Vec<&str> = own.context.globals(GlobalScope::Cells).map(|(key, _)| key).collect();
+    /// assert_eq!(keys, ["fog"]);
+    /// # Ok(()) });
+    /// ```
     pub fn globals(&self, scope: GlobalScope) -> impl Iterator<Item = (&str, &Value)> {
         self.cx.global_data(scope).into_iter().flat_map(GlobalData::values)
     }
@@ -34,10 +52,21 @@ impl Context<'_> {
     /// [`global_changed`](crate::Behaviour::global_changed) is called. Of concurrent writes to one key, the later one
     /// wins, by game time; a write is newer than every value that this owner knows.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// own.context.set_global(GlobalScope::Realm, "weather", Value::Unicode("rain".to_owned()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["global_changed Realm weather"]);
+    /// ```
+    ///
     /// # Errors
-    /// If parts of this kind have no such data, the scope is the registry, the key is empty or too long, the value is
-    /// too large or nested too deep, this owner knows [`GLOBAL_KEYS`] others, or the input has reached its limit of
-    /// recorded bytes.
+    /// [`Denied::GlobalScope`] if parts of this kind have no such data, or the scope is the registry;
+    /// [`Denied::GlobalKey`] if the key is empty or has more than 128 bytes; [`Denied::GlobalValue`] if the value has
+    /// more than 4,096 bytes; [`Denied::GlobalDepth`] if it is nested too deep; [`Denied::GlobalKeys`] if this owner
+    /// knows [`GLOBAL_KEYS`] others.
     pub fn set_global(&mut self, scope: GlobalScope, key: &str, value: Value) -> Result<(), Denied> {
         let depth = value_depth(&value);
         if depth > MAX_DEPTH {
@@ -53,13 +82,35 @@ impl Context<'_> {
     /// Removes a value of the global data. The key still counts towards [`GLOBAL_KEYS`]. The removal is written even if
     /// no value is known here: another owner may have written one that has not arrived yet.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.set_global(GlobalScope::Realm, "weather", Value::UInt(1))?;
+    /// own.context.remove_global(GlobalScope::Realm, "weather")?;
+    /// assert_eq!(own.context.global(GlobalScope::Realm, "weather"), None);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As for [`set_global`](Self::set_global).
+    /// As [`set_global`](Self::set_global).
     pub fn remove_global(&mut self, scope: GlobalScope, key: &str) -> Result<(), Denied> {
         self.write_global(scope, key, None)
     }
 
     /// The base part that is registered under a key (`globalBases`), as this owner knows it.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| own.context.register_globally("town hall", 5_000, (1, Vec::new())));
+    /// # scene.pass(500);
+    /// # scene.on_cell(|own| {
+    /// if let Some(hall) = own.context.global_base("town hall") {
+    ///     own.context.call(hall, "act", Vec::new())?;
+    /// }
+    /// # assert!(own.context.global_base("town hall").is_some());
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn global_base(&self, key: &str) -> Option<Mailbox> {
         self.cx.global_data(GlobalScope::Registry)?.mailbox(key)
@@ -73,8 +124,21 @@ impl Context<'_> {
     /// The registration ends with the entity, or by [`deregister_globally`](Self::deregister_globally). After
     /// [`NotLearned::Late`] it is not known whether there is one: register again, which has no further effect.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// const REGISTERED: u32 = 1;
+    /// own.context.register_globally("town hall", 5_000, (REGISTERED, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called()[0], "learned 1 Ok(Registered { key: \"town hall\" })");
+    /// ```
+    ///
     /// # Errors
-    /// If this is the cell part, or the key is empty or too long.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::GlobalKey`] if the key is empty or has more than 128 bytes.
+    /// Later, [`request_denied`](crate::Behaviour::request_denied) gets [`Denied::NoRegistry`] in the first moments of
+    /// a realm.
     pub fn register_globally(
         &mut self,
         key: &str,
@@ -91,8 +155,20 @@ impl Context<'_> {
     /// Ends this base part's registration under a key (`deregisterGlobally`). Has no effect if it has none. It is
     /// executed after registrations that were requested before.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| own.context.register_globally("town hall", 5_000, (1, Vec::new())));
+    /// # scene.pass(500);
+    /// # scene.on_base(|own| {
+    /// own.context.deregister_globally("town hall")?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert!(scene.on_base(|own| Ok(own.context.global_base("town hall").is_none())));
+    /// ```
+    ///
     /// # Errors
-    /// If this is the cell part, or the key is empty or too long.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::GlobalKey`] if the key is empty or has more than 128 bytes.
     pub fn deregister_globally(&mut self, key: &str) -> Result<(), Denied> {
         let (entity, key) = (self.entity(), key.to_owned());
         self.request(Request::Deregister { entity, key })

@@ -17,6 +17,18 @@ impl Context<'_> {
     /// entity is in the database, with the unique properties whose values another entity has (`writeToDB` with a
     /// callback).
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_account(|own| {
+    /// const SAVED: u32 = 1;
+    /// own.context.store_then(5_000, (SAVED, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # let called = scene.called();
+    /// # assert!(called.iter().any(|hook| hook.starts_with("learned 1 Ok(Written")), "{called:?}");
+    /// ```
+    ///
     /// # Errors
     /// As [`Context::store`].
     pub fn store_then(&mut self, timeout_ms: u64, (then, note): (u32, Vec<u8>)) -> Result<DatabaseId, Denied> {
@@ -35,8 +47,24 @@ impl Context<'_> {
     /// state: at most [`NAMED_AT_ONCE`](crate::inquiry::NAMED_AT_ONCE), after `after`. It is answered from the
     /// database, so events that are not folded yet may be missing.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_account(|own| { own.set_town("Rome".to_owned())?; own.context.store() });
+    /// # scene.pass(500);
+    /// # scene.on_account(|own| {
+    /// const ROMANS: u32 = 1;
+    /// let rome = Value::Unicode("Rome".to_owned());
+    /// own.context.find_stored(("Account", "town"), (rome, DatabaseId(0)), 5_000, (ROMANS, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # let called = scene.called();
+    /// # assert!(called.iter().any(|hook| hook.starts_with("learned 1 Ok(Found([Known")), "{called:?}");
+    /// ```
+    ///
     /// # Errors
-    /// If this is the cell part, there is no such indexed property, or the value does not fit it.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`] without such a stored property with an index;
+    /// [`Denied::Mismatch`] if the value does not fit it.
     pub fn find_stored(
         &mut self,
         (entity_type, property): (&str, &str),
@@ -67,8 +95,25 @@ impl Context<'_> {
     /// Activates a stored entity: on this owner, unless it is active elsewhere already (`createBaseFromDBID`,
     /// `createBaseFromDB`). There is never more than one activation of it, even with concurrent requests.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let database = scene.on_account(|own| { own.set_name("Ann".to_owned())?; own.context.store() });
+    /// # scene.pass(500);
+    /// # scene.on_base(move |own| {
+    /// const ANN: u32 = 1;
+    /// let ann = Wanted::Named { type_id: account::TYPE, identifier: Value::Unicode("Ann".to_owned()) };
+    /// own.context.begin_stored(ann, 5_000, (ANN, Vec::new()))?;
+    /// // By its id:
+    /// own.context.begin_stored(Wanted::Id(database), 5_000, (ANN, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called().iter().filter(|hook| hook.starts_with("learned 1 Ok(Begun")).count(), 2);
+    /// ```
+    ///
     /// # Errors
-    /// If this is the cell part, or the identifier does not fit the type's.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`] if the type has no identifier; [`Denied::Mismatch`]
+    /// if the value does not fit it.
     pub fn begin_stored(
         &mut self,
         wanted: Wanted,

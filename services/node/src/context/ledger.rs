@@ -28,12 +28,30 @@ impl Context<'_> {
     /// The entity's view of the ledger: its holdings, its open trades, its reservations for others, and its unanswered
     /// orders. It lags behind the ledger by the messages in flight, and never shows what another may see at the same
     /// time. `None` for a cell part.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.pass(500);
+    /// # scene.on_account(|own| {
+    /// let holdings = own.context.ledger().and_then(|view| view.holdings.as_ref());
+    /// assert!(holdings.is_some_and(|holdings| holdings.slots.is_empty()));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn ledger(&self) -> Option<&LedgerView> {
         self.cx.ledger(self.entity)
     }
 
-    /// Wall-clock time, in which the ledger's deadlines are expressed.
+    /// Wall-clock time, milliseconds since 1970, in which the ledger's deadlines are expressed.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_account(|own| {
+    /// let tomorrow = ids::WallTime(own.context.wall().0 + 86_400_000);
+    /// assert!(tomorrow > own.context.wall());
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn wall(&self) -> WallTime {
         self.cx.now.wall
@@ -42,9 +60,24 @@ impl Context<'_> {
     /// Gives an order to the ledger. It is executed once, even if either side fails; its outcome is reported to
     /// [`Behaviour::booked`](crate::Behaviour::booked), with the transfer's id.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.pass(500);
+    /// # scene.on_account(|own| {
+    /// let goods = event::ledger::Goods { units: [(kinds::COIN, 5)].into(), items: [(kinds::SWORD, 1)].into() };
+    /// let reason = "what everybody begins with".to_owned();
+    /// own.context.order(Order::Mint { slot: slots::CARRIED, goods, reason })?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().contains(&"booked Posted".to_owned()));
+    /// ```
+    ///
     /// # Errors
-    /// If this is the cell part, the entity is not stored, its holdings are not known yet, too many of its orders are
-    /// unanswered, the order is reserved for operators, or it would be refused whatever the holdings.
+    /// [`Denied::BaseOnly`] on the cell part; [`Denied::NotStored`] if the entity is not stored;
+    /// [`Denied::HoldingsUnknown`] before [`holdings_known`](crate::Behaviour::holdings_known);
+    /// [`Denied::TooManyOrders`] if too many of its orders are unanswered; [`Denied::OperatorsOrder`] if the order is
+    /// reserved for operators; [`Denied::Order`] if it would be refused whatever the holdings.
     pub fn order(&mut self, order: Order) -> Result<TransferId, Denied> {
         let Some(view) = self.ledger() else {
             return Err(Denied::BaseOnly { what: "order" });
@@ -72,6 +105,19 @@ impl Context<'_> {
     /// Gives assets to another stored entity. They leave at once. The receiver gets them when it has been notified that
     /// they left, or the giver gets them back after `within_ms`, whichever comes first.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let friend = scene.rich_friend();
+    /// # scene.on_account(move |own| {
+    /// let gift = Assets::units(kinds::COIN, 3);
+    /// own.context.give(slots::CARRIED, friend, gift, 60_000)?;
+    /// # Ok(()) });
+    /// # scene.pass(1_500);
+    /// # let called = scene.called();
+    /// # assert!(called.contains(&"booked Posted".to_owned()), "{called:?}");
+    /// ```
+    ///
     /// # Errors
     /// As [`Context::order`].
     pub fn give(&mut self, slot: Slot, to: DatabaseId, assets: Assets, within_ms: u64) -> Result<TransferId, Denied> {
@@ -84,7 +130,18 @@ impl Context<'_> {
         })
     }
 
-    /// Opens a trade with another stored entity. It ends after `within_ms` unless it is settled by then.
+    /// Opens a trade with another stored entity. It ends after `within_ms` milliseconds unless it is settled by then.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let friend = scene.rich_friend();
+    /// # scene.on_account(move |own| {
+    /// let trade = own.context.propose(friend, 300_000)?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().contains(&"booked Pending".to_owned()));
+    /// ```
     ///
     /// # Errors
     /// As [`Context::order`].
@@ -95,6 +152,19 @@ impl Context<'_> {
 
     /// Puts assets on the table of a trade. They leave at once, and both acceptances become void.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let friend = scene.rich_friend();
+    /// # let trade = scene.on_account(move |own| own.context.propose(friend, 300_000));
+    /// # scene.pass(1_000);
+    /// # scene.on_account(move |own| {
+    /// own.context.offer(trade, slots::CARRIED, Assets::units(kinds::COIN, 3))?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().iter().all(|hook| !hook.contains("Refused")));
+    /// ```
+    ///
     /// # Errors
     /// As [`Context::order`].
     pub fn offer(&mut self, trade: TradeId, slot: Slot, assets: Assets) -> Result<TransferId, Denied> {
@@ -103,13 +173,43 @@ impl Context<'_> {
 
     /// Takes assets back from the table of a trade; `slot` is their origin.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let friend = scene.rich_friend();
+    /// # let trade = scene.on_account(move |own| own.context.propose(friend, 300_000));
+    /// # scene.pass(1_000);
+    /// # scene.on_account(move |own| own.context.offer(trade, slots::CARRIED, Assets::units(kinds::COIN, 3)));
+    /// # scene.pass(1_000);
+    /// # scene.on_account(move |own| {
+    /// own.context.withdraw(trade, slots::CARRIED, Assets::units(kinds::COIN, 3))?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().iter().all(|hook| !hook.contains("Refused")));
+    /// ```
+    ///
     /// # Errors
     /// As [`Context::order`].
     pub fn withdraw(&mut self, trade: TradeId, slot: Slot, assets: Assets) -> Result<TransferId, Denied> {
         self.order(Order::Withdraw { trade, slot, assets })
     }
 
-    /// Accepts the offers of a trade, if `version` is still current.
+    /// Accepts the offers of a trade, if `version` is still current: the other party may have changed its offer
+    /// meanwhile. Once both have accepted, the offers are exchanged.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let friend = scene.rich_friend();
+    /// # let trade = scene.on_account(move |own| own.context.propose(friend, 300_000));
+    /// # scene.pass(1_000);
+    /// # scene.on_account(move |own| {
+    /// let version = own.context.ledger().and_then(|view| view.trades.get(&trade)).map(|trade| trade.version);
+    /// own.context.accept(trade, version.unwrap_or_default())?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().iter().all(|hook| !hook.contains("Refused")));
+    /// ```
     ///
     /// # Errors
     /// As [`Context::order`].
@@ -118,6 +218,19 @@ impl Context<'_> {
     }
 
     /// Ends a trade: everything on the table goes back.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let friend = scene.rich_friend();
+    /// # let trade = scene.on_account(move |own| own.context.propose(friend, 300_000));
+    /// # scene.pass(1_000);
+    /// # scene.on_account(move |own| {
+    /// own.context.cancel(trade)?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().iter().all(|hook| !hook.contains("Refused")));
+    /// ```
     ///
     /// # Errors
     /// As [`Context::order`].
@@ -133,8 +246,20 @@ impl Context<'_> {
     /// entity is open, [`Behaviour::booked`](crate::Behaviour::booked) is called with
     /// [`RefusalReason::StillHolds`], and nothing is changed. A gift that is on its way to it goes back to the giver.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.pass(500);
+    /// # scene.on_account(|own| {
+    /// own.context.delete()?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().contains(&"destroyed".to_owned()));
+    /// ```
+    ///
     /// # Errors
-    /// As [`Context::order`]; at once with [`RefusalReason::StillHolds`] if the entity knows that it would be refused.
+    /// As [`Context::order`]; at once with [`Denied::Order`] of [`RefusalReason::StillHolds`] if the entity knows that
+    /// it would be refused.
     pub fn delete(&mut self) -> Result<TransferId, Denied> {
         let holds = |view: &LedgerView| {
             let held = view.holdings.as_ref().is_some_and(|held| !held.slots.is_empty());

@@ -7,7 +7,7 @@ use annals_ids::EntityId;
 use super::{Context, Denied};
 use crate::{
     around::{Region, Shape},
-    behaviour::GhostView,
+    ghost_view::GhostView,
 };
 
 /// Maximum entities that one query finds: to find more, query smaller regions.
@@ -17,8 +17,18 @@ impl Context<'_> {
     /// Entities within a distance of this part in metres, except itself (`entitiesInRange`): of one type, or of any,
     /// ascending.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// let near = own.context.entities_in_range(10.0, Some("Monster"))?;
+    /// assert_eq!(near, [monster.entity]);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As for [`entities_in`](Self::entities_in).
+    /// As [`entities_in`](Self::entities_in).
     pub fn entities_in_range(&self, metres: f32, entity_type: Option<&str>) -> Result<Vec<EntityId>, Denied> {
         let centre = self.place().map(|place| place.position);
         let centre = centre.ok_or(Denied::CellOnly { what: "look around" })?;
@@ -30,9 +40,20 @@ impl Context<'_> {
     /// `horizon` of the setting `spaces` (by default radius plus hysteresis) succeeds. After a take-over of the cell it
     /// takes a second or two until the entities on others are known.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let centre = own.context.place().unwrap_or_default().position;
+    /// let near = own.context.entities_in(Shape::Square { centre, metres: 5.0 }, None)?;
+    /// assert_eq!(near.len(), 1);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, there is no such type, a number is invalid, some of the region lies farther away
-    /// than others are known, or more than [`FOUND_LIMIT`] entities are found.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Unknown`] without such a type; [`Denied::Distance`] if a number
+    /// is invalid; [`Denied::Beyond`] if some of the region lies farther away than others are known;
+    /// [`Denied::TooManyFound`] if more than [`FOUND_LIMIT`] entities match; [`Denied::NoMap`] before the owner has
+    /// received the map.
     pub fn entities_in(&self, shape: Shape, entity_type: Option<&str>) -> Result<Vec<EntityId>, Denied> {
         let space = self.place().map(|place| place.space);
         let space = space.ok_or(Denied::CellOnly { what: "look around" })?;
@@ -67,6 +88,16 @@ impl Context<'_> {
 
     /// The readable properties of an entity: for a real one here and a ghost alike, those that ghosts have. `None` if
     /// the entity is not known on this cell.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// let seen = own.context.look_at(monster.entity).expect("it is 3 m away");
+    /// assert_eq!(seen.get("hp"), Some(&Value::Int(30)));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn look_at(&self, entity: EntityId) -> Option<GhostView<'_>> {
         let Some(image) = self.cx.image(entity) else {

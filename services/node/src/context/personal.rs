@@ -12,8 +12,17 @@ use super::{Context, Denied, properties::fits};
 impl Context<'_> {
     /// Reads a personal member of this base part; `None` if it was never set.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_account(|own| {
+    /// own.context.set_personal("email", &Value::Unicode("ann@example.org".to_owned()))?;
+    /// assert_eq!(own.context.personal("email")?, Some(Value::Unicode("ann@example.org".to_owned())));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the type has none of this name, or the sealed value cannot be read: its key was deleted, or was not restored.
+    /// [`Denied::Unknown`] without such a personal member; [`Denied::OtherPart`] on the cell part; [`Denied::Sealed`]
+    /// if the sealed value cannot be read: its key was deleted, or was not restored.
     pub fn personal(&self, name: &str) -> Result<Option<Value>, Denied> {
         let (property, data_type) = self.personal_property(name)?;
         let Some(Value::Bytes(sealed)) = self.image().properties.get(&property.index) else {
@@ -41,8 +50,20 @@ impl Context<'_> {
 
     /// Seals a personal member and sets it. An equal value changes nothing.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_account(|own| {
+    /// own.context.set_personal("email", &Value::Unicode("ann@example.org".to_owned()))?;
+    /// // The same, by generated code:
+    /// own.set_email("ann@example.org".to_owned())?;
+    /// assert_eq!(own.email()?.as_deref(), Some("ann@example.org"));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the type has none of this name, the value does not fit, or there is no key; the member is unchanged.
+    /// [`Denied::Unknown`] without such a personal member; [`Denied::Mismatch`] or [`Denied::TooLarge`] if the value
+    /// does not fit; [`Denied::NoKey`] if the entity is not stored, or has no personal key. The member is unchanged
+    /// then.
     pub fn set_personal(&mut self, name: &str, value: &Value) -> Result<(), Denied> {
         let (property, data_type) = self.personal_property(name)?;
         let (member, index) = (self.member(name), property.index);

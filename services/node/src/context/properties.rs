@@ -10,8 +10,20 @@ use super::{Context, Denied, MAX_VALUE_BYTES};
 impl Context<'_> {
     /// A property of this part, or the view of a ledger account as known to the part.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert_eq!(*own.context.get("hp")?, Value::Int(10));
+    /// // The same, by generated code:
+    /// assert_eq!(own.hp()?, 10);
+    /// // The base part has the title:
+    /// assert!(matches!(own.context.get("title"), Err(Denied::OtherPart { .. })));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the type has none of this name, or the other part holds it.
+    /// [`Denied::Unknown`] without such a property; [`Denied::OtherPart`] if the other part holds it;
+    /// [`Denied::Personal`] if it is personal.
     pub fn get(&self, name: &str) -> Result<Cow<'_, Value>, Denied> {
         let property = self.property(name)?;
         self.is_open(property)?;
@@ -19,11 +31,28 @@ impl Context<'_> {
     }
 
     /// The value of a property with which the next cell part begins, unless its creation gives another one (`cellData`,
-    /// base part): the stored value, or the last one of the cell part that has ended. `None` while there is a cell part,
-    /// and where the default applies.
+    /// base part): the stored value, or the last one of the cell part that has ended. `None` while there is a cell
+    /// part, and where the default applies.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// let entity = own.context.entity();
+    /// own.context.request(Request::DestroyCell { entity })?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().contains(&"cell_lost".to_owned()));
+    /// // Later, after `cell_lost`:
+    /// # scene.realm.until("the client controls the base part", |realm| realm.players[0].core.controls().is_some());
+    /// # scene.on_base(|own| {
+    /// assert_eq!(own.context.cell_data("hp")?, Some(&Value::Int(10)));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
-    /// If the type has none of this name, it is not a property of the cell part, or this is a cell part.
+    /// [`Denied::Unknown`] without such a property; [`Denied::NotOfCell`] if it is not a property of the cell part;
+    /// [`Denied::BaseOnly`] on a cell part; [`Denied::Personal`] if it is personal.
     pub fn cell_data(&self, name: &str) -> Result<Option<&Value>, Denied> {
         let property = self.property(name)?;
         self.is_open(property)?;
@@ -40,6 +69,16 @@ impl Context<'_> {
 
     /// Assigns a property. An equal value changes nothing.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.set("hp", Value::Int(7))?;
+    /// // The same, by generated code:
+    /// own.set_hp(7)?;
+    /// assert!(matches!(own.context.set("hp", Value::Unicode("7".into())), Err(Denied::Mismatch { .. })));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Context::change`].
     pub fn set(&mut self, name: &str, value: Value) -> Result<(), Denied> {
@@ -47,6 +86,17 @@ impl Context<'_> {
     }
 
     /// Assigns an element or field within a property. An equal value changes nothing.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// // Field 1 of element 0: the count.
+    /// own.context.set_at("bag", &def::Path(vec![0, 1]), Value::UInt(2))?;
+    /// // The same, by generated code:
+    /// own.edit_bag().at(0).set_count(2)?;
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Context::change`].
@@ -57,8 +107,20 @@ impl Context<'_> {
     /// Replaces a range of elements of the array at `path`: deletes if `values` is empty, inserts if the range is
     /// empty. Replacing elements by as many equal ones changes nothing.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// # own.set_bag(vec![Item { kind: 1, count: 1 }, Item { kind: 2, count: 1 }])?;
+    /// // Removes the first element.
+    /// own.context.splice("bag", &def::Path::WHOLE, 0..1, Vec::new())?;
+    /// // Replaces all by none, by generated code:
+    /// own.edit_bag().splice(0..1, Vec::new())?;
+    /// assert!(own.bag()?.is_empty());
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As [`Context::change`]; also if the range ends before it starts.
+    /// As [`Context::change`]; also [`Denied::Change`] if the range ends before it starts.
     pub fn splice(&mut self, name: &str, path: &Path, range: Range<u32>, values: Vec<Value>) -> Result<(), Denied> {
         let Some(removed) = range.end.checked_sub(range.start) else {
             let length = match path.find(self.held(name)?) {
@@ -78,6 +140,16 @@ impl Context<'_> {
 
     /// Appends an element to the array at `path`.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.append("bag", &def::Path::WHOLE, Value::Dict(vec![Value::UInt(3), Value::UInt(1)]))?;
+    /// // The same, by generated code:
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// assert_eq!(own.bag()?.len(), 2);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Context::change`].
     pub fn append(&mut self, name: &str, path: &Path, value: Value) -> Result<(), Denied> {
@@ -91,9 +163,20 @@ impl Context<'_> {
     /// Changes a property. A change without effect is not recorded. A change within a property that is `SendLatestOnly`
     /// is recorded as a change of the whole, so that each of its events is complete by itself.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.change("hp", Change::whole(Value::Int(7)))?;
+    /// assert_eq!(own.hp()?, 7);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the property is not held here or is the view of an account, the path does not exist in it, the value does not
-    /// fit, or the property would exceed the maximum size; it is unchanged.
+    /// [`Denied::Unknown`] without such a property; [`Denied::OtherPart`] if the other part holds it;
+    /// [`Denied::Account`] if it is the view of a ledger account; [`Denied::Personal`] if it is personal;
+    /// [`Denied::Change`] if the path does not exist in it; [`Denied::Mismatch`] if the value does not fit;
+    /// [`Denied::TooLarge`] if the property would exceed [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES). The property is
+    /// unchanged then.
     pub fn change(&mut self, name: &str, change: Change) -> Result<(), Denied> {
         let property = self.property(name)?;
         let held = self.held(name)?;

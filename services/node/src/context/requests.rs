@@ -15,9 +15,22 @@ impl Context<'_> {
     /// call (rules C1 to C6), after all earlier calls from this part to that one. If there is no such cell part any
     /// more, [`calls_lost`](crate::Behaviour::calls_lost) is called.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.request(Request::Destroy { entity: monster.entity })?;
+    /// # Ok(()) });
+    /// # let player = scene.player;
+    /// # scene.realm.until("the monster has ended", |realm| realm.seen(player, "Monster").is_empty());
+    /// ```
+    ///
     /// # Errors
-    /// If this part cannot make the request, the entity that it names is real elsewhere or unknown, a coordinate is not
-    /// a number, a key is empty or too long, or the input has reached its limit of recorded bytes.
+    /// [`Denied::BaseOnly`] or [`Denied::CellOnly`] if only the other part can make the request; [`Denied::Elsewhere`]
+    /// if the entity that it names is real elsewhere or unknown; [`Denied::Place`] if a coordinate is not finite;
+    /// [`Denied::GlobalKey`] for a key; [`Denied::Fragment`] of a service; [`Denied::ClientKept`] if an entity would
+    /// give its client to itself.
     pub fn request(&mut self, request: Request) -> Result<(), Denied> {
         if let Request::Destroy { entity } | Request::DestroyCell { entity } = request
             && let Some(home) = self.forwards_to(entity)
@@ -91,8 +104,23 @@ impl Context<'_> {
     /// the client among the other events of that entity, in their order and at most once, as long as the client sees
     /// it. If the client does not see the entity at the moment, the call is dropped, and counted by the cell.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.invoke_in_view(monster.entity, "onGrowl", Vec::new())?;
+    /// // The same, by generated code:
+    /// monster::Clients::in_view(own.context, monster.entity).on_growl()?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.realm.received(scene.player, scene.monster.entity, "onGrowl").len(), 2);
+    /// ```
+    ///
     /// # Errors
-    /// If this is a base part, the entity is not known here, or it has no such client method with such arguments.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Elsewhere`] or [`Denied::UnknownHere`] if the entity is not known
+    /// here; [`Denied::Unknown`], [`Denied::Arguments`] or [`Denied::Mismatch`] if it has no such client method with
+    /// such arguments.
     pub fn invoke_in_view(&mut self, entity: EntityId, method: &str, args: Vec<Value>) -> Result<(), Denied> {
         if entity == self.entity {
             return self.invoke(Audience::Own, method, args);

@@ -13,15 +13,29 @@ use super::{Context, Denied};
 use crate::owner_context::OwnerContext;
 
 impl Context<'_> {
-    /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: on a base, the one of this owner; on
-    /// a cell, one that is chosen at random. A fragment is skipped while this owner has to resend a call to it, which it
-    /// does when the call was not confirmed for 500 ms, if there is another.
+    /// A fragment of a service (`BigWorld.services[name]`), to call as any base part: on a base, the one of this owner;
+    /// on a cell, one that is chosen at random. A fragment is skipped while this owner has to resend a call to it,
+    /// which it does when the call was not confirmed for 500 ms, if there is another.
     ///
     /// A call that was made to a fragment stays with it: if its process dies, the call is executed when another one has
     /// taken over its owner.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// let notes = own.context.service("NoteStore")?;
+    /// own.context.call(notes, "addNote", vec![Value::Unicode("It rains.".to_owned())])?;
+    /// // The same, by generated code:
+    /// note_store::BaseMailbox::any(own.context)?.add_note(own.context, "It rains.".to_owned())?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["add_note It rains.", "add_note It rains."]);
+    /// ```
+    ///
     /// # Errors
-    /// If the definitions have no such service; or, on a cell, before it has received the map, as in `restored`.
+    /// [`Denied::NoService`] if the definitions have no such service; [`Denied::NoFragment`] on a cell, before it has
+    /// received the map, as in `restored`.
     pub fn service(&mut self, name: &str) -> Result<Mailbox, Denied> {
         let found = self.cx.schema().fragment_types().find(|(_, of)| of.name == name);
         let found = found.map(|(slot, of)| (slot, of.id));
@@ -66,8 +80,8 @@ impl OwnerContext {
         }
     }
 
-    /// Creates a fragment of this base owner that is called before the owner has created all of them. Returns whether the
-    /// address is that of a fragment here.
+    /// Creates a fragment of this base owner that is called before the owner has created all of them. Returns whether
+    /// the address is that of a fragment here.
     pub(crate) fn begin_called_fragment(&mut self, called: Address) -> bool {
         let Address::Base(entity) = called else {
             return false;

@@ -10,6 +10,14 @@ use super::{Context, Denied};
 
 impl Context<'_> {
     /// The AoI of this part, if one was set; else the space's setting applies.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.set_aoi_radius(50.0, 5.0)?;
+    /// assert_eq!(own.context.aoi_radius().map(|area| area.radius), Some(50.0));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn aoi_radius(&self) -> Option<AreaOfInterest> {
         self.image().cell().and_then(|cell| cell.sight.area)
@@ -19,9 +27,17 @@ impl Context<'_> {
     /// at radius plus hysteresis. The sum may not exceed the distance up to which others are known where the part
     /// stands; in a space where that is less, the AoI is cut to it.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.set_aoi_radius(50.0, 5.0)?;
+    /// assert!(matches!(own.context.set_aoi_radius(5_000.0, 0.0), Err(Denied::Horizon { .. })));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, a distance is invalid or too large, or the input has reached its limit of recorded
-    /// bytes.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Distance`] if a distance is negative or not finite;
+    /// [`Denied::Horizon`] if the sum is too large; [`Denied::NoMap`] before the owner has received the map.
     pub fn set_aoi_radius(&mut self, radius: f32, hysteresis: f32) -> Result<(), Denied> {
         let area = AreaOfInterest { radius, hysteresis };
         let sight = self.sight()?;
@@ -42,14 +58,33 @@ impl Context<'_> {
 
     /// Resets the AoI to the space's setting.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.set_aoi_radius(50.0, 5.0)?;
+    /// own.context.reset_aoi_radius()?;
+    /// assert_eq!(own.context.aoi_radius(), None);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, or the input has reached its limit of recorded bytes.
+    /// [`Denied::CellOnly`] on a base part.
     pub fn reset_aoi_radius(&mut self) -> Result<(), Denied> {
         let is_so = self.sight()?.area.is_none();
         self.change_sight(is_so, SightChange::Area(None))
     }
 
     /// Entities that this part's client sees anywhere in its space, ascending.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.add_to_manual_aoi(monster.entity)?;
+    /// assert!(own.context.manual_aoi().eq([monster.entity]));
+    /// # Ok(()) });
+    /// ```
     pub fn manual_aoi(&self) -> impl Iterator<Item = EntityId> {
         let cell = self.image().cell();
         cell.into_iter().flat_map(|cell| cell.sight.manual.iter().copied())
@@ -59,9 +94,21 @@ impl Context<'_> {
     /// known on this part's cell (`addToManualAoI`), which is certain up to the ghost distance, wherever the two move.
     /// Entities of types that are declared manual are seen only in this way, others in this way and by position.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.set_aoi_radius(1.0, 0.0)?;
+    /// own.context.add_to_manual_aoi(monster.entity)?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.realm.seen(scene.player, "Monster"), [monster.entity]);
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, the entity is this one, the manual AoI is full, or the input has reached its limit
-    /// of recorded bytes.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::OwnView`] if the entity is this one; [`Denied::TooManyInView`] if
+    /// the manual AoI has [`MANUAL_LIMIT`] entities.
     pub fn add_to_manual_aoi(&mut self, entity: EntityId) -> Result<(), Denied> {
         let sight = self.sight()?;
         if entity == self.entity {
@@ -78,8 +125,19 @@ impl Context<'_> {
     /// view, any other stays in it while its position keeps it there. Has no effect on one that was not added; an
     /// entity that has ceased to exist has to be removed, too.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// own.context.add_to_manual_aoi(monster.entity)?;
+    /// own.context.remove_from_manual_aoi(monster.entity)?;
+    /// assert_eq!(own.context.manual_aoi().count(), 0);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, or the input has reached its limit of recorded bytes.
+    /// [`Denied::CellOnly`] on a base part.
     pub fn remove_from_manual_aoi(&mut self, entity: EntityId) -> Result<(), Denied> {
         let is_so = !self.sight()?.manual.contains(&entity);
         self.change_sight(is_so, SightChange::Removed(entity))

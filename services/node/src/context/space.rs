@@ -85,6 +85,15 @@ impl OwnerContext {
 
 impl Context<'_> {
     /// The value of a key of this part's space; `None` for a base part.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// const DOOR: u16 = 256;
+    /// own.context.set_space_data(DOOR, b"open".to_vec())?;
+    /// assert_eq!(own.context.space_data(DOOR), Some(b"open".as_slice()));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn space_data(&self, key: u16) -> Option<&[u8]> {
         self.known_data()?.get(key)
@@ -93,9 +102,18 @@ impl Context<'_> {
     /// Writes a value into the data of this part's space (`setSpaceData`), under a key of the game's own range:
     /// [`FIRST_OWN_KEY`] and up. An empty value counts as none.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// const DOOR: u16 = 256;
+    /// own.context.set_space_data(DOOR, b"open".to_vec())?;
+    /// assert!(matches!(own.context.set_space_data(1, Vec::new()), Err(Denied::SpaceKey { key: 1 })));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, there is no such key, the value is too large, the space is gone, or the input has
-    /// reached its limit of recorded bytes.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::SpaceKey`] if the key is not one of the game's;
+    /// [`Denied::SpaceValue`] if the value has more than 4,096 bytes; [`Denied::SpaceGone`] if the space is destroyed.
     pub fn set_space_data(&mut self, key: u16, value: Vec<u8>) -> Result<(), Denied> {
         if !(FIRST_OWN_KEY..SPACE_KEYS).contains(&key) {
             return Err(Denied::SpaceKey { key });
@@ -106,13 +124,31 @@ impl Context<'_> {
     /// Removes the value of a key of the game's own range (`delSpaceData`). The removal is written even if no value is
     /// known here: another cell may have written one that has not arrived here yet.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// # own.context.set_space_data(256, b"open".to_vec())?;
+    /// own.context.remove_space_data(256)?;
+    /// assert_eq!(own.context.space_data(256), None);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As for [`set_space_data`](Self::set_space_data).
+    /// As [`set_space_data`](Self::set_space_data).
     pub fn remove_space_data(&mut self, key: u16) -> Result<(), Denied> {
         self.set_space_data(key, Vec::new())
     }
 
     /// The time of day in this part's space, seconds since midnight, if it was ever set (`spaceTimeOfDay`).
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert_eq!(own.context.time_of_day(), None);
+    /// own.context.set_time_of_day(43_200.0, 24.0)?;
+    /// assert_eq!(own.context.time_of_day(), Some(43_200.0));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn time_of_day(&self) -> Option<f64> {
         Some(self.known_data()?.day()?.at(self.now()))
@@ -122,9 +158,17 @@ impl Context<'_> {
     /// of game time (`setSpaceTimeOfDay`): 24 makes a day an hour long. It advances as long as the realm runs, across
     /// process failures.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// // Noon, and a day of one hour.
+    /// own.context.set_time_of_day(43_200.0, 24.0)?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, a number is invalid, the space is gone, or the input has reached its limit of
-    /// recorded bytes.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::TimeOfDay`] if a number is not finite; [`Denied::SpaceGone`] if
+    /// the space is destroyed.
     pub fn set_time_of_day(&mut self, initial: f64, game_seconds_per_second: f64) -> Result<(), Denied> {
         let day = TimeOfDay {
             initial,
@@ -138,6 +182,13 @@ impl Context<'_> {
     }
 
     /// The pieces of geometry of this part's space, each with its number, ascending.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert_eq!(own.context.space_geometry().count(), 0);
+    /// # Ok(()) });
+    /// ```
     pub fn space_geometry(&self) -> impl Iterator<Item = (u8, Geometry)> {
         self.known_data().into_iter().flat_map(SpaceData::geometry)
     }
@@ -145,9 +196,19 @@ impl Context<'_> {
     /// Sets the piece of geometry of this part's space with that number, below [`GEOMETRIES`]: a resource, which
     /// clients load, and its position (`addSpaceGeometryMapping`). It replaces a previous piece with the number.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [100.0, 0.0, 0.0]];
+    /// let castle = Geometry { path: "spaces/castle".to_owned(), transform: rows };
+    /// own.context.add_space_geometry(0, &castle)?;
+    /// assert!(own.context.space_geometry().eq([(0, castle)]));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, there is no such number, a coordinate is invalid, its path is too long, the space is
-    /// gone, or the input has reached its limit of recorded bytes.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::Geometry`] if the number or a coordinate is invalid;
+    /// [`Denied::SpaceValue`] if its path is too long; [`Denied::SpaceGone`] if the space is destroyed.
     pub fn add_space_geometry(&mut self, number: u8, geometry: &Geometry) -> Result<(), Denied> {
         if number >= GEOMETRIES || !geometry.is_sound() {
             return Err(Denied::Geometry);
@@ -157,9 +218,15 @@ impl Context<'_> {
 
     /// Removes the piece of geometry with that number (`delSpaceGeometryMapping`).
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.remove_space_geometry(0)?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, there is no such number, the space is gone, or the input has reached its limit of
-    /// recorded bytes.
+    /// As [`add_space_geometry`](Self::add_space_geometry).
     pub fn remove_space_geometry(&mut self, number: u8) -> Result<(), Denied> {
         if number >= GEOMETRIES {
             return Err(Denied::Geometry);
@@ -171,9 +238,19 @@ impl Context<'_> {
     /// [`space_gone`](crate::Behaviour::space_gone) is called and the cell part destroyed. No entity can enter the
     /// space until it is [opened](Self::open_space) again.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// own.context.destroy_space()?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert!(scene.called().contains(&"space_gone".to_owned()));
+    /// ```
+    ///
     /// # Errors
-    /// If this is not a cell part, the space was opened again since the part entered it, or the input has reached its
-    /// limit of recorded bytes.
+    /// [`Denied::CellOnly`] on a base part; [`Denied::SpaceGone`] if the space was opened again since the part entered
+    /// it.
     pub fn destroy_space(&mut self) -> Result<(), Denied> {
         let space = self.own_space()?;
         if self.cx.is_gone(space) {
@@ -189,8 +266,23 @@ impl Context<'_> {
     /// still in it are notified that it is gone. Cell parts that this part then creates at that place find it open
     /// (with which a game keeps a pool of spaces). The request is made after this call.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| own.context.destroy_space());
+    /// # scene.pass(1_000);
+    /// # scene.realm.until("the client controls the base part", |realm| realm.players[0].core.controls().is_some());
+    /// # scene.on_base(|own| {
+    /// own.context.open_space(at(5.0, 0.0))?;
+    /// avatar::BaseMailbox::of(own.context).create_cell(own.context, at(5.0, 0.0), avatar::NewCell::default())?;
+    /// # Ok(()) });
+    /// # scene.pass(1_000);
+    /// # assert!(scene.called().contains(&"cell_gained".to_owned()));
+    /// ```
+    ///
     /// # Errors
-    /// If a coordinate is not a number.
+    /// [`Denied::Place`] if a coordinate is not finite. Later, [`request_denied`](crate::Behaviour::request_denied)
+    /// gets [`Denied::NoSpace`] if there is no such space.
     pub fn open_space(&mut self, place: Place) -> Result<(), Denied> {
         let entity = self.entity();
         self.request(Request::OpenSpace { entity, place })

@@ -37,12 +37,29 @@ impl From<CallError> for Failure {
 /// A generated struct of a method's return values.
 pub trait Returned: Sized {
     /// The values in the order of the definition.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// use annals_reference::node::typed::Returned;
+    ///
+    /// let price = avatar::PriceReply { gold: 30 };
+    /// assert_eq!(price.into_values(), [Value::UInt(30)]);
+    /// ```
     fn into_values(self) -> Vec<Value>;
 
     /// From such values.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// use annals_reference::node::typed::Returned;
+    ///
+    /// let price = avatar::PriceReply::from_values(&[Value::UInt(30)])?;
+    /// assert_eq!(price.gold, 30);
+    /// # Ok::<(), CallError>(())
+    /// ```
+    ///
     /// # Errors
-    /// If their number or a type differs.
+    /// [`CallError::InvalidArgs`] if their number or a type differs.
     fn from_values(values: &[Value]) -> Result<Self, CallError>;
 }
 
@@ -77,7 +94,18 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// With the default timeout.
+    /// With the default timeout, [`DEFAULT_TIMEOUT_MS`].
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// /// What to do with the answer.
+    /// const PRICE: u32 = 1;
+    ///
+    /// let wait = Wait::then(PRICE, b"for the sword".to_vec());
+    /// assert_eq!(wait.timeout_ms, 5_000);
+    /// // With another time:
+    /// let patient = Wait { timeout_ms: 60_000, ..wait };
+    /// ```
     #[must_use]
     pub fn then(then: u32, note: Vec<u8>) -> Self {
         Self {
@@ -89,6 +117,19 @@ impl Wait {
 
     /// Calls a method and waits for its answer.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let monster = scene.monster;
+    /// # scene.on_cell(move |own| {
+    /// Wait::then(1, Vec::new()).ask(own.context, monster, "takeDamage", vec![Value::Int(4)])?;
+    /// // The same, by generated code:
+    /// monster::CellMailbox(monster).ask_take_damage(own.context, 4, Wait::then(1, Vec::new()))?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called().len(), 2);
+    /// ```
+    ///
     /// # Errors
     /// As for [`Context::ask`].
     pub fn ask(self, context: &mut Context<'_>, to: Mailbox, method: &str, args: Vec<Value>) -> Result<(), Denied> {
@@ -97,6 +138,16 @@ impl Wait {
 
     /// Creates an entity on the base owner that the director names; [`Behaviour::learned`](crate::Behaviour::learned)
     /// is called with the answer.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// Wait::then(1, Vec::new()).create_anywhere(own.context, "Hero", Vec::new())?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["learned 1 Created"]);
+    /// ```
     ///
     /// # Errors
     /// As for [`Context::create_base_anywhere`].
@@ -109,7 +160,18 @@ impl Wait {
         context.create_base_anywhere(entity_type, new, self.timeout_ms, (self.then, self.note))
     }
 
-    /// The same on the home of another entity.
+    /// As [`create_anywhere`](Self::create_anywhere), on the home of another entity.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_base(|own| {
+    /// let friend = own.context.mailbox(Part::Base);
+    /// Wait::then(1, Vec::new()).create_beside(own.context, friend, "Hero", Vec::new())?;
+    /// # Ok(()) });
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["learned 1 Created"]);
+    /// ```
     ///
     /// # Errors
     /// As for [`Context::create_base_beside`].
@@ -145,10 +207,19 @@ pub fn argument<T: Typed>(name: &str, value: &Value) -> Result<T, CallError> {
     field(name, value).map_err(|mismatch| CallError::InvalidArgs(mismatch.to_string()))
 }
 
-/// The return values of an awaited method.
+/// The return values of an awaited method, in [`Behaviour::replied`](crate::Behaviour::replied).
+///
+/// ```
+/// # use annals_reference::*;
+/// let outcome: Outcome = Ok(vec![Value::UInt(30)]);
+/// let price: avatar::PriceReply = node::typed::returned(&outcome)?;
+/// assert_eq!(price.gold, 30);
+/// # Ok::<(), CallError>(())
+/// ```
 ///
 /// # Errors
-/// The method's error, or that the values differ from the declaration.
+/// The method's error; [`CallError::NoReply`] if no answer came in time; [`CallError::InvalidArgs`] if the values
+/// differ from the declaration.
 pub fn returned<R: Returned>(outcome: &Outcome) -> Result<R, CallError> {
     match outcome {
         Ok(values) => R::from_values(values),

@@ -9,8 +9,34 @@ use crate::context::{Context, Denied};
 impl Context<'_> {
     /// Loads some of this part's properties as a struct.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// /// The hit points of anything that has them, of whichever type.
+    /// #[derive(Clone, Debug, PartialEq)]
+    /// struct Health {
+    ///     hp: i32,
+    /// }
+    ///
+    /// impl def::Component for Health {
+    ///     const MEMBERS: &'static [&'static str] = &["hp"];
+    ///
+    ///     fn from_values(values: &[&Value]) -> Result<Self, def::Mismatch> {
+    ///         let [hp] = def::typed::members(values)?;
+    ///         Ok(Self { hp: def::typed::field("hp", hp)? })
+    ///     }
+    ///
+    ///     fn value(&self, field: usize) -> Option<Value> {
+    ///         (field == 0).then(|| Value::Int(self.hp.into()))
+    ///     }
+    /// }
+    ///
+    /// assert_eq!(own.context.load::<Health>()?, Health { hp: 10 });
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the part does not hold one of them, or with another type.
+    /// As [`Context::get`], and [`Denied::Mismatch`] if a property has another type.
     pub fn load<T: Component>(&self) -> Result<T, Denied> {
         let values = self.values_of::<T>()?;
         let values: Vec<&Value> = values.iter().map(AsRef::as_ref).collect();
@@ -22,8 +48,31 @@ impl Context<'_> {
 
     /// Records the changes of a component: the same changes, and as small, as if they had been made one by one.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// # #[derive(Clone, Debug, PartialEq)]
+    /// # struct Health { hp: i32 }
+    /// # impl def::Component for Health {
+    /// #     const MEMBERS: &'static [&'static str] = &["hp"];
+    /// #     fn from_values(values: &[&Value]) -> Result<Self, def::Mismatch> {
+    /// #         let [hp] = def::typed::members(values)?;
+    /// #         Ok(Self { hp: def::typed::field("hp", hp)? })
+    /// #     }
+    /// #     fn value(&self, field: usize) -> Option<Value> {
+    /// #         (field == 0).then(|| Value::Int(self.hp.into()))
+    /// #     }
+    /// # }
+    /// // `Health` as in the example of `load`.
+    /// let mut health = def::Shadowed::new(own.context.load::<Health>()?);
+    /// health.now.hp -= 3;
+    /// own.context.save(&mut health)?;
+    /// assert_eq!(own.hp()?, 7);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If a change is denied. Earlier changes stay recorded, and the component keeps track of the others.
+    /// As [`Context::change`]. Earlier changes stay recorded then, and the component keeps track of the others.
     pub fn save<S: Synchronised>(&mut self, component: &mut S) -> Result<(), Denied> {
         let members = <S::Of as Component>::MEMBERS;
         let types = members.iter().map(|name| self.type_of_property(name));

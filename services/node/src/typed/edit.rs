@@ -28,6 +28,15 @@ pub struct Spot<'e, 'd> {
 
 impl<'e, 'd> Spot<'e, 'd> {
     /// The whole property.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let mut spot = node::typed::Spot::new(own.context, "bag");
+    /// spot.write(vec![Item { kind: 1, count: 2 }])?;
+    /// assert_eq!(spot.part(0).part(1).read::<u8>()?, 2);
+    /// # Ok(()) });
+    /// ```
     pub fn new(context: &'e mut Context<'d>, member: &'static str) -> Self {
         Self {
             context,
@@ -37,6 +46,16 @@ impl<'e, 'd> Spot<'e, 'd> {
     }
 
     /// The element or field at this index.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 1, count: 2 })?;
+    /// let mut bag = node::typed::Spot::new(own.context, "bag");
+    /// // Element 0, field 1.
+    /// bag.part(0).part(1).write(3_u8)?;
+    /// # Ok(()) });
+    /// ```
     pub fn part(&mut self, index: usize) -> Spot<'_, 'd> {
         let mut path = self.path.clone();
         // No sequence is that long, so the path does not exist.
@@ -50,8 +69,16 @@ impl<'e, 'd> Spot<'e, 'd> {
 
     /// Reads the value.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let hp: i32 = node::typed::Spot::new(own.context, "hp").read()?;
+    /// assert_eq!(hp, 10);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If there is no such position, or the value has another type.
+    /// [`Denied::Unknown`] if there is no such position; [`Denied::Mismatch`] if the value has another type.
     pub fn read<T: Typed>(&self) -> Result<T, Denied> {
         T::from_value(self.value()?).map_err(|source| Denied::Mismatch {
             member: self.name(),
@@ -61,8 +88,16 @@ impl<'e, 'd> Spot<'e, 'd> {
 
     /// Writes a value. An equal one changes nothing.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// node::typed::Spot::new(own.context, "hp").write(7_i32)?;
+    /// assert_eq!(own.hp()?, 7);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If there is no such position, or the value does not fit.
+    /// As [`Context::set_at`].
     pub fn write<T: Typed>(&mut self, value: T) -> Result<(), Denied> {
         self.context.set_at(self.member, &self.path, value.into_value())
     }
@@ -106,16 +141,33 @@ impl<'e, 'd, T> From<Spot<'e, 'd>> for ValueEdit<'e, 'd, T> {
 impl<T: Typed> ValueEdit<'_, '_, T> {
     /// Reads the value.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let mut hp: node::typed::ValueEdit<'_, '_, i32> = node::typed::Spot::new(own.context, "hp").into();
+    /// hp.set(7)?;
+    /// assert_eq!(hp.get()?, 7);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the position no longer exists.
+    /// [`Denied::Unknown`] if the position no longer exists.
     pub fn get(&self) -> Result<T, Denied> {
         self.spot.read()
     }
 
     /// Writes a value. An equal one changes nothing.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let mut hp: node::typed::ValueEdit<'_, '_, i32> = node::typed::Spot::new(own.context, "hp").into();
+    /// hp.set(7)?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If there is no such position, or the value does not fit.
+    /// As [`Context::set_at`].
     pub fn set(&mut self, value: T) -> Result<(), Denied> {
         self.spot.write(value)
     }
@@ -139,45 +191,93 @@ impl<'e, 'd, T> From<Spot<'e, 'd>> for ArrayEdit<'e, 'd, T> {
 impl<'d, T: Editable> ArrayEdit<'_, 'd, T> {
     /// Number of elements.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert_eq!(own.edit_bag().len()?, 0);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the array no longer exists.
+    /// [`Denied::Unknown`] if the array no longer exists.
     pub fn len(&self) -> Result<usize, Denied> {
         Ok(self.spot.elements()?.len())
     }
 
     /// Whether it has no elements.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert!(own.edit_bag().is_empty()?);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the array no longer exists.
+    /// [`Denied::Unknown`] if the array no longer exists.
     pub fn is_empty(&self) -> Result<bool, Denied> {
         Ok(self.len()? == 0)
     }
 
     /// The element at this index.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// assert_eq!(own.edit_bag().get(0)?.kind, 3);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// When there is none.
+    /// [`Denied::Unknown`] when there is none.
     pub fn get(&mut self, index: usize) -> Result<T, Denied> {
         self.spot.part(index).read()
     }
 
     /// Replaces the element at this index.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// own.edit_bag().set(0, Item { kind: 3, count: 2 })?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// When there is none, or the new one does not fit.
+    /// [`Denied::Change`] when there is none; [`Denied::Mismatch`] if the new one does not fit.
     pub fn set(&mut self, index: usize, element: T) -> Result<(), Denied> {
         self.spot.part(index).write(element)
     }
 
     /// Editor of the element at this index.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// // Only the count is recorded and sent.
+    /// own.edit_bag().at(0).set_count(2)?;
+    /// # Ok(()) });
+    /// ```
     pub fn at(&mut self, index: usize) -> T::Edit<'_, 'd> {
         self.spot.part(index).into()
     }
 
     /// Appends an element.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// assert_eq!(own.bag()?.len(), 1);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// When the array's length is declared, or the element does not fit.
+    /// [`Denied::Change`] when the array's length is declared; [`Denied::Mismatch`] if the element does not fit;
+    /// [`Denied::TooLarge`] if the property would become too large.
     pub fn push(&mut self, element: T) -> Result<(), Denied> {
         let end = self.len()?;
         self.splice(end..end, vec![element])
@@ -185,24 +285,49 @@ impl<'d, T: Editable> ArrayEdit<'_, 'd, T> {
 
     /// Inserts an element before the one at this index.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().insert(0, Item { kind: 3, count: 1 })?;
+    /// assert!(matches!(own.edit_bag().insert(9, Item { kind: 4, count: 1 }), Err(Denied::Change { .. })));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If there are fewer, the array's length is declared, or the element does not fit.
+    /// [`Denied::Change`] if there are fewer elements, or the array's length is declared; else as [`push`](Self::push).
     pub fn insert(&mut self, index: usize, element: T) -> Result<(), Denied> {
         self.splice(index..index, vec![element])
     }
 
     /// Removes the element at this index.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// own.edit_bag().remove(0)?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If there is none, or the array's length is declared.
+    /// [`Denied::Change`] if there is none, or the array's length is declared.
     pub fn remove(&mut self, index: usize) -> Result<(), Denied> {
         self.splice(index..index.saturating_add(1), Vec::new())
     }
 
     /// Removes all elements.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.edit_bag().push(Item { kind: 3, count: 1 })?;
+    /// own.edit_bag().clear()?;
+    /// assert!(own.bag()?.is_empty());
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If the array's length is declared.
+    /// [`Denied::Change`] if the array's length is declared.
     pub fn clear(&mut self) -> Result<(), Denied> {
         let end = self.len()?;
         self.splice(0..end, Vec::new())
@@ -210,8 +335,18 @@ impl<'d, T: Editable> ArrayEdit<'_, 'd, T> {
 
     /// Replaces a slice by other elements.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.set_bag(vec![Item { kind: 1, count: 1 }, Item { kind: 2, count: 1 }])?;
+    /// own.edit_bag().splice(0..1, vec![Item { kind: 3, count: 1 }])?;
+    /// assert_eq!(own.bag()?[0].kind, 3);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If there is no such slice, the array's length is declared and would change, or an element does not fit.
+    /// [`Denied::Change`] if there is no such slice, or the array's length is declared and would change; else as
+    /// [`push`](Self::push).
     pub fn splice(&mut self, slice: Range<usize>, elements: Vec<T>) -> Result<(), Denied> {
         // No array is that long, so there is no such slice.
         let end = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);

@@ -21,6 +21,19 @@ pub struct Later<R> {
 
 impl<R: Returned> Later<R> {
     /// For a call whose method answers [`Reply::Later`](crate::typed::Reply::Later).
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// # let link = event::Link { from: own.context.mailbox(Part::Base).address(), to: own.context.mailbox(Part::Cell).address() };
+    /// # let caller = &Caller { link, home: BASE, number: ids::CallNumber(1), wants_reply: true };
+    /// // In a method that cannot answer at once and returns `Reply::Later`:
+    /// let note = Later::<avatar::PriceReply>::new(caller).to_note();
+    /// own.context.set_timer(5_000, 0, 1);
+    /// # assert!(Later::<avatar::PriceReply>::from_note(&note).is_some());
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn new(caller: &Caller) -> Self {
         Self {
@@ -30,6 +43,16 @@ impl<R: Returned> Later<R> {
     }
 
     /// Encodes it, to be stored.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let link = event::Link { from: Address::Base(EntityId(1)), to: Address::Base(EntityId(2)) };
+    /// # let caller = &Caller { link, home: BASE, number: ids::CallNumber(1), wants_reply: true };
+    /// let later = Later::<avatar::PriceReply>::new(caller);
+    /// let note: Vec<u8> = later.to_note();
+    /// assert_eq!(Later::from_note(&note), Some(later));
+    /// ```
     #[must_use]
     pub fn to_note(&self) -> Vec<u8> {
         let Caller {
@@ -47,6 +70,11 @@ impl<R: Returned> Later<R> {
     }
 
     /// Decodes it; `None` if the bytes are invalid.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// assert_eq!(Later::<avatar::PriceReply>::from_note(b"not a note"), None);
+    /// ```
     #[must_use]
     pub fn from_note(note: &[u8]) -> Option<Self> {
         let reader = &mut Reader::new(note);
@@ -66,7 +94,21 @@ impl<R: Returned> Later<R> {
         (reader.remaining() == 0).then(|| Self::new(&caller))
     }
 
-    /// Answers the call.
+    /// Answers the call. The caller's `replied` is called, unless its deadline has passed.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let note = scene.on_cell(|own| {
+    /// # let link = event::Link { from: own.context.mailbox(Part::Base).address(), to: own.context.mailbox(Part::Cell).address() };
+    /// # let caller = &Caller { link, home: BASE, number: ids::CallNumber(1), wants_reply: true };
+    /// # Ok(Later::<avatar::PriceReply>::new(caller).to_note()) });
+    /// # scene.on_cell(move |own| {
+    /// if let Some(later) = Later::<avatar::PriceReply>::from_note(&note) {
+    ///     later.answer(own.context, Ok(avatar::PriceReply { gold: 30 }));
+    /// }
+    /// # Ok(()) });
+    /// ```
     pub fn answer(self, context: &mut Context<'_>, reply: Result<R, CallError>) {
         context.answer(&self.caller, reply.map(R::into_values));
     }

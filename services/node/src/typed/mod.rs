@@ -19,8 +19,9 @@ use annals_ids::{Address, ControllerId, MemberId, Part, SpaceId, TimerId, TypeId
 use thiserror::Error;
 
 use crate::{
-    behaviour::{ControllerSignal, GhostView},
+    behaviour::ControllerSignal,
     context::{Context, Denied},
+    ghost_view::GhostView,
     inquiry::{Learned, NotLearned},
     output::Request,
     teleport::TeleportFailed,
@@ -195,8 +196,16 @@ pub fn initial<T: Typed>(member: u16, value: Option<T>) -> Option<(MemberId, Val
 impl Context<'_> {
     /// Reads a property that this part holds.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// let hp: i32 = own.context.read("hp")?;
+    /// assert_eq!(hp, 10);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If it holds none of this name, or one of another type.
+    /// As [`Context::get`]; [`Denied::Mismatch`] if the property has another type.
     pub fn read<T: Typed>(&self, name: &'static str) -> Result<T, Denied> {
         let value = self.get(name)?;
         T::from_value(&value).map_err(|source| Denied::Mismatch {
@@ -207,16 +216,33 @@ impl Context<'_> {
 
     /// Assigns a property. An equal value changes nothing.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// own.context.write("hp", 7_i32)?;
+    /// assert_eq!(own.hp()?, 7);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As for [`Context::set`].
+    /// As [`Context::set`].
     pub fn write<T: Typed>(&mut self, name: &'static str, value: T) -> Result<(), Denied> {
         self.set_at(name, &Path::WHOLE, value.into_value())
     }
 
     /// Reads a personal member; `None` if it was never set.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_account(|own| {
+    /// own.context.write_personal("email", "ann@example.org".to_owned())?;
+    /// let email: Option<String> = own.context.read_personal("email")?;
+    /// assert_eq!(email.as_deref(), Some("ann@example.org"));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As for [`Context::personal`], or if it has another type.
+    /// As [`Context::personal`]; [`Denied::Mismatch`] if the member has another type.
     pub fn read_personal<T: Typed>(&self, name: &'static str) -> Result<Option<T>, Denied> {
         let Some(value) = self.personal(name)? else {
             return Ok(None);
@@ -229,16 +255,31 @@ impl Context<'_> {
 
     /// Seals a personal member and sets it.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_account(|own| {
+    /// own.context.write_personal("email", "ann@example.org".to_owned())?;
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// As for [`Context::set_personal`].
+    /// As [`Context::set_personal`].
     pub fn write_personal<T: Typed>(&mut self, name: &'static str, value: T) -> Result<(), Denied> {
         self.set_personal(name, &value.into_value())
     }
 
     /// Checks that this is the given part of the given type: called before a context is wrapped in a part's own type.
     ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # on_cell(|own| {
+    /// assert!(own.context.expect_part(avatar::TYPE, Part::Cell).is_ok());
+    /// assert!(own.context.expect_part(monster::TYPE, Part::Cell).is_err());
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
-    /// If it is not.
+    /// [`Denied::Unknown`] if it is another part.
     pub fn expect_part(&self, type_id: TypeId, part: Part) -> Result<(), Denied> {
         let entity_type = self.entity_type();
         if entity_type.id == type_id && self.part() == part {

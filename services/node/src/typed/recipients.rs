@@ -16,7 +16,20 @@ pub enum Recipients {
 }
 
 impl Recipients {
-    /// Calls a client method.
+    /// Calls a client method. Generated code does so.
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # scene.on_cell(|own| {
+    /// use annals_reference::node::typed::Recipients;
+    ///
+    /// let all = Recipients::Audience(Audience::All);
+    /// all.invoke(own.context, "onSay", vec![Value::Unicode("Hello".to_owned())])?;
+    /// # Ok(()) });
+    /// # scene.pass(300);
+    /// # assert_eq!(scene.realm.received(scene.player, scene.avatar, "onSay").len(), 1);
+    /// ```
     ///
     /// # Errors
     /// As for [`Context::invoke`] and [`Context::invoke_in_view`].

@@ -24,7 +24,7 @@ pub enum Order {
         slot: Slot,
         /// The assets to make.
         goods: Goods,
-        /// The reason, for readers of the ledger; at most [`REASON_BYTES`].
+        /// The reason, for readers of the ledger; at most [`REASON_BYTES`](super::REASON_BYTES).
         reason: String,
     },
     /// Destroys assets.
@@ -32,7 +32,7 @@ pub enum Order {
         /// The slot they are in.
         slot: Slot,
         assets: Assets,
-        /// The reason, for readers of the ledger; at most [`REASON_BYTES`].
+        /// The reason, for readers of the ledger; at most [`REASON_BYTES`](super::REASON_BYTES).
         reason: String,
     },
     /// Moves assets between slots of the same holder: to equip them, or put them into a bank.
