@@ -30,6 +30,10 @@ const PLAYED_EVERY: u32 = 10;
 /// Interval at which the cell part recovers health, milliseconds.
 const RECOVER_EVERY_MS: u64 = 1_000;
 
+/// Kind of the effect of being waved at, and how long it lasts, seconds.
+const CHEERED: u16 = 1;
+const CHEERED_S: f32 = 20.0;
+
 /// Maximum friends.
 const MAX_FRIENDS: usize = 100;
 
@@ -258,6 +262,7 @@ impl CellBehaviour for Sample {
     }
 
     fn wave(&self, own: &mut Cell<'_, '_>, caller: &Caller) -> Result<(), Failure> {
+        cheer(own)?;
         Ok(own.to_all_clients().on_wave(called_by(caller))?)
     }
 
@@ -274,6 +279,22 @@ impl CellBehaviour for Sample {
         own.set_gold(gold)?;
         Ok(Reply::Now(AddGoldReply { gold }))
     }
+}
+
+/// A wave cheers an avatar up, and further ones do so more.
+fn cheer(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+    if combat::strengthen(own.edit_effects(), CHEERED)? {
+        return Ok(());
+    }
+    let effect = Effect {
+        kind: CHEERED,
+        strength: 1,
+        left: CHEERED_S,
+    };
+    if let Some(until) = combat::add_effect(own.edit_effects(), effect)? {
+        until.begin(own.context);
+    }
+    Ok(())
 }
 
 /// Moves a defeated avatar to its home, or revives it in place if it has none.

@@ -110,6 +110,19 @@ pub(crate) fn add_effect(mut effects: ArrayEdit<'_, '_, Effect>, effect: Effect)
     Ok(Some(Until { milliseconds }))
 }
 
+/// Strengthens the effect of this kind; returns whether there is one.
+pub(crate) fn strengthen(mut effects: ArrayEdit<'_, '_, Effect>, kind: u16) -> Result<bool, Denied> {
+    for index in 0..effects.len()? {
+        let mut effect = effects.at(index);
+        if effect.kind()? == kind {
+            let stronger = effect.strength()?.saturating_add(1);
+            effect.set_strength(stronger)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Removes the oldest effect.
 pub(crate) fn effect_ends(mut effects: ArrayEdit<'_, '_, Effect>) -> Result<(), Denied> {
     if effects.is_empty()? {

@@ -33,6 +33,10 @@ const SPAWN_MS: u64 = 500;
 /// Interval of weather changes, milliseconds.
 const WEATHER_EVERY_MS: u64 = 30_000;
 
+/// Time of day in a new space, seconds since midnight, and seconds of its day per second: a day takes an hour.
+const FIRST_MORNING: f64 = 8.0 * 3_600.0;
+const DAY_RATE: f64 = 24.0;
+
 /// Key of the weather in the global data.
 pub const WEATHER: &str = "weather";
 
@@ -148,6 +152,7 @@ impl almanac::BaseBehaviour for Sample {
 
 impl space::CellBehaviour for Sample {
     fn created(&self, own: &mut space::Cell<'_, '_>) -> Result<(), Denied> {
+        own.context.set_time_of_day(FIRST_MORNING, DAY_RATE)?;
         own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
         Ok(())
     }

@@ -100,32 +100,54 @@ export class WebTransportConnection implements Connection {
     }
   }
 
-  private async readFrames(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  /** Reads the frames of a stream; returns how it has ended. Malformed frames end the session. */
+  private async readFrames(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<StreamEnd> {
     const buffer = new FrameBuffer();
-    for (let bytes = await received(reader); bytes !== undefined; bytes = await received(reader)) {
+    for (;;) {
+      const bytes = await received(reader);
+      if (typeof bytes === "string") {
+        return bytes;
+      }
       this.silence?.heard();
       buffer.push(bytes);
       for (let frame = nextFrame(buffer); frame !== undefined; frame = nextFrame(buffer)) {
         if (frame === "malformed") {
-          return this.fail("Malformed");
+          this.fail("Malformed");
+          return "broken";
         }
         this.listener?.frame(frame);
       }
     }
   }
 
-  /** Reads the frames that the server sends in the background. */
+  /**
+   * Reads the frames that the server sends in the background. If one of these streams breaks, the session ends: no chunk
+   * of a download may be missing, and the base sends them again on the next connection only.
+   */
   private async readBackground(): Promise<void> {
     const streams: ReadableStreamDefaultReader<ReadableStream<Uint8Array>> =
       this.session.incomingUnidirectionalStreams.getReader();
-    for (let stream = await received(streams); stream !== undefined; stream = await received(streams)) {
-      await this.readFrames(stream.getReader());
+    for (;;) {
+      const stream = await received(streams);
+      if (typeof stream === "string") {
+        // The streams end with the session, which reports its end.
+        return;
+      }
+      const end = await this.readFrames(stream.getReader());
+      if (end === "broken" && !(await this.hasEnded())) {
+        return this.fail("Lost");
+      }
     }
+  }
+
+  /** Whether the session has ended: its streams break at that moment, just before its end is known. */
+  private async hasEnded(): Promise<boolean> {
+    return (await Promise.race([this.sessionEnd, sleep(0)])) !== undefined;
   }
 
   private async readDatagrams(): Promise<void> {
     const reader: ReadableStreamDefaultReader<Uint8Array> = this.session.datagrams.readable.getReader();
-    for (let bytes = await received(reader); bytes !== undefined; bytes = await received(reader)) {
+    for (let bytes = await received(reader); typeof bytes !== "string"; bytes = await received(reader)) {
       this.silence?.heard();
       if (bytes.length !== ECHO.length || bytes[0] !== ECHO[0]) {
         this.listener?.datagram(bytes);
@@ -153,12 +175,15 @@ function nextFrame(buffer: FrameBuffer): Uint8Array | "malformed" | undefined {
   }
 }
 
-/** What is received next; `undefined` at the end, in whatever way that came. */
-async function received<T>(reader: ReadableStreamDefaultReader<T>): Promise<T | undefined> {
+/** How a stream has ended: the server has finished it, or it was broken off. */
+type StreamEnd = "finished" | "broken";
+
+/** What is received next, or how the stream has ended. */
+async function received<T extends object>(reader: ReadableStreamDefaultReader<T>): Promise<T | StreamEnd> {
   try {
-    return (await reader.read()).value;
+    return (await reader.read()).value ?? "finished";
   } catch {
-    return undefined;
+    return "broken";
   }
 }
 

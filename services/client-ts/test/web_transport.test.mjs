@@ -150,14 +150,16 @@ test("a session carries frames and datagrams, and echoes are its own", async () 
   assert.deepEqual(listener.told.filter(([kind]) => kind === "closed"), [], "nothing more is told");
 });
 
+/** Opens a stream of the server in the background. */
+function openBeside(session) {
+  let beside;
+  session.serverStreams.enqueue(new ReadableStream({ start: (controller) => (beside = controller) }));
+  return beside;
+}
+
 test("frames beside the stream are frames, and malformed ones end the session", async () => {
   const { session, listener } = await open();
-  const openBeside = () => {
-    let beside;
-    session.serverStreams.enqueue(new ReadableStream({ start: (controller) => (beside = controller) }));
-    return beside;
-  };
-  const first = openBeside();
+  const first = openBeside(session);
   first.enqueue(framed([5, 6]).subarray(0, 2));
   first.enqueue(framed([5, 6]).subarray(2));
   session.server.enqueue(framed([7]));
@@ -166,6 +168,38 @@ test("frames beside the stream are frames, and malformed ones end the session", 
   first.enqueue(Uint8Array.of(0x81, 0));
   await settle();
   assert.deepEqual(listener.told, [["closed", "Lost"]]);
+});
+
+test("a stream in the background that breaks ends the session, as nothing in it may be missing", async () => {
+  mock.timers.enable({ apis: ["setInterval", "setTimeout", "Date"] });
+  const { session, listener } = await open();
+  const finished = openBeside(session);
+  finished.enqueue(framed([1]));
+  finished.close();
+  const broken = openBeside(session);
+  broken.enqueue(framed([2, 3]));
+  broken.enqueue(framed([4, 5]).subarray(0, 2));
+  await settle();
+  assert.deepEqual(listener.told.splice(0), [["frame", 1], ["frame", 2, 3]]);
+  broken.error(new Error("reset by the server"));
+  for (let i = 0; i < 3; i++) {
+    await settle();
+    mock.timers.tick(1);
+  }
+  assert.deepEqual(listener.told, [["closed", "Lost"]]);
+  assert.equal(session.closedWith.reason, "Lost");
+});
+
+test("a stream in the background that breaks with its session leaves the session its reason", async () => {
+  const { session, listener } = await open();
+  const beside = openBeside(session);
+  await settle();
+  const error = new Error("connection lost");
+  [beside, session.serverStreams, session.server, session.serverDatagrams].forEach((one) => one.error(error));
+  session._closed.resolve({ closeCode: 5 });
+  await settle();
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  assert.deepEqual(listener.told, [["closed", "Ended"]]);
 });
 
 test("a close has its reason, and every other end is a loss", async () => {

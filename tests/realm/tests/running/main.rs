@@ -41,6 +41,7 @@ mod queue;
 mod repair;
 mod retention;
 mod runbook;
+mod scenarios;
 mod secured;
 mod shards;
 mod stopping;
