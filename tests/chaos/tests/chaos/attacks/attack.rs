@@ -393,6 +393,9 @@ async fn call_flood(target: Arc<Target>) {
     let Some(mut session) = target.enter(4).await else {
         return;
     };
+    // The answers are read: a client that does not read is closed for that.
+    let mut receive = session.receive;
+    tokio::spawn(async move { while let Ok(Some(_)) = receive.read_chunk(usize::MAX, true).await {} });
     let mut number = 0;
     while session.connection.close_reason().is_none() {
         let burst: Vec<u8> = (number..number + BURST)
