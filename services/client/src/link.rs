@@ -56,7 +56,7 @@ const UNIDIRECTIONAL_STREAMS: u32 = 1;
 /// Maximum size of a frame on that stream, bytes: a chunk of a download, and what names it.
 const MAX_BACKGROUND_FRAME: usize = MAX_CHUNK_BYTES + 64;
 
-/// Bytes per read.
+/// Maximum bytes per read.
 const READ_SIZE: usize = 64 << 10;
 
 /// An order to a connection.
@@ -273,10 +273,9 @@ async fn read_frames(
     inputs: &mpsc::Sender<Input>,
 ) -> Result<(), Broken> {
     let mut buffer = FrameBuffer::new(most);
-    let mut chunk = vec![0; READ_SIZE];
     loop {
-        match receive.read(&mut chunk).await {
-            Ok(Some(length)) => buffer.push(&chunk[..length]),
+        match receive.read_chunk(READ_SIZE, true).await {
+            Ok(Some(chunk)) => buffer.push(&chunk.bytes),
             Ok(None) => return Ok(()),
             Err(_) => return Err(Broken),
         }

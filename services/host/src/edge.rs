@@ -55,7 +55,7 @@ use crate::violations::{Violation, Violations};
 pub const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Maximum concurrent connections. Each takes up to 40 kB by itself.
-pub const MAX_CONNECTIONS: u64 = 8_192;
+pub const MAX_CONNECTIONS: u64 = 16_384;
 
 /// Maximum bytes buffered for a client that waits for its handshake: its first packets, and some retransmissions.
 const KEPT_WHILE_WAITING: u64 = 16 << 10;

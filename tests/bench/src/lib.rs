@@ -12,19 +12,24 @@ pub mod aging;
 pub mod audit;
 pub mod backup;
 pub mod balance;
+pub mod connections;
 pub mod definitions;
 pub mod interest;
+mod lean;
 pub mod log;
 pub mod login;
 mod processes;
-mod realm;
+pub mod quic_echo;
+pub mod realm;
 pub mod recovery;
 pub mod round_trip;
 pub mod scale;
+pub mod sdk;
 pub mod store;
 pub mod telemetry;
 pub mod tick;
 pub mod trade;
+pub mod traffic;
 pub mod verify;
 pub mod volatile;
 
@@ -128,6 +133,9 @@ pub const SUBJECTS: &[Subject] = &[
     ("watched", tick::watched::run),
     ("login", login::run),
     ("round_trip", round_trip::run),
+    ("connections", connections::run),
+    ("traffic", traffic::run),
+    ("sdk", sdk::run),
     ("recovery", recovery::run),
     ("telemetry", telemetry::run),
     ("scale", scale::run),

@@ -141,10 +141,21 @@ fn addresses(said: &str) -> Option<((SocketAddr, Hash), String)> {
     Some(((address.parse().ok()?, certificate.parse().ok()?), nats.to_owned()))
 }
 
-/// A program of the same build.
+/// A program of the same build. Cargo puts tests into a folder below that of programs.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("a program knows where it is");
-    own.with_file_name(name)
+    let beside = own.with_file_name(name);
+    match own.parent().and_then(Path::parent) {
+        Some(above) if own.parent().is_some_and(|folder| folder.ends_with("deps")) => above.join(name),
+        _ => beside,
+    }
+}
+
+/// Whether the programs of a realm are built.
+#[must_use]
+pub fn is_built() -> bool {
+    let services = ["", "-base", "-cell", "-db", "-director", "-login"];
+    services.iter().all(|name| beside(&format!("annals{name}")).exists())
 }
 
 /// A command restricted to one core, with all its children.

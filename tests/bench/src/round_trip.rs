@@ -1,5 +1,5 @@
-//! The round trip: from a bot through its base to its cell and back, in a realm of real processes, compared with a bare
-//! request over the same bus.
+//! The round trip: from a bot through its base to its cell and back, in a realm of real processes, compared with its
+//! parts alone: a request over the same bus, a publish to the same log, and an echo over QUIC.
 
 use std::{
     net::SocketAddr,
@@ -24,6 +24,7 @@ use tokio::time::{timeout, timeout_at};
 
 use crate::{
     Figure, Percentiles,
+    quic_echo::{self, QuicEcho},
     realm::{Realm, Shape, TIMEOUT, WORLD},
 };
 
@@ -40,17 +41,26 @@ const PAUSE: Duration = Duration::from_millis(17);
 /// Subject of the bare requests.
 const ECHO: &str = "bench.echo";
 
-/// Measures both, in turn.
+/// Measures all of them, in turn.
 ///
 /// # Panics
-/// If the realm's binaries are not built beside this one, or it does not start.
+/// If the realm's binaries are not built, or it does not start.
 #[must_use]
 pub fn run() -> Vec<Figure> {
+    repeat(MEASURED)
+}
+
+/// The same with this number of round trips of each bot.
+///
+/// # Panics
+/// As [`run`].
+#[must_use]
+pub fn repeat(rounds: u64) -> Vec<Figure> {
     let directory = crate::scratch();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let realm = Realm::start(directory.path(), &Shape::default()).await;
-        let times = measure(&realm).await;
+        let times = measure(&realm, rounds).await;
         realm.stop().await;
         figures(&times)
     })
@@ -60,6 +70,7 @@ fn figures(times: &Times) -> Vec<Figure> {
     let through = Percentiles::of(&times.through);
     let bare = Percentiles::of(&times.bare);
     let append = Percentiles::of(&times.append);
+    let quic = Percentiles::of(&times.quic);
     let row = |name: &str, value: f64, baseline: f64, append: f64| {
         Figure::against(
             &format!("round_trip_bot_base_cell_bot_{name}"),
@@ -74,9 +85,35 @@ fn figures(times: &Times) -> Vec<Figure> {
             ),
         )
     };
+    let of_parts = |name: &str, value: f64, [bare, append, quic]: [f64; 3]| {
+        Figure::against(
+            &format!("round_trip_and_its_parts_{name}"),
+            value,
+            bare + 2.0 * append + quic,
+            "us",
+            format!(
+                "the same; baseline: the sum of its parts alone, which are a NATS request ({bare:.0}), twice a publish to JetStream \
+                 that is acknowledged ({append:.0}) and an echo over QUIC ({quic:.0}); the time between batches is not in it"
+            ),
+        )
+    };
+    let alone = |name: &str, value: f64, what: &str| {
+        let note = format!("{what}, {} B each way, in turn with the round trips", request().len());
+        Figure::alone(name, value, "us", note)
+    };
+    let publish = "a publish to JetStream and its acknowledgement";
+    let echo = "a bare echo over QUIC, on an open stream of an open connection";
     vec![
         row("p50", through.p50, bare.p50, append.p50),
         row("p99", through.p99, bare.p99, append.p99),
+        of_parts("p50", through.p50, [bare.p50, append.p50, quic.p50]),
+        of_parts("p99", through.p99, [bare.p99, append.p99, quic.p99]),
+        alone("bare_nats_request_p50", bare.p50, "a bare NATS request and its reply"),
+        alone("bare_nats_request_p99", bare.p99, "a bare NATS request and its reply"),
+        alone("bare_jetstream_publish_p50", append.p50, publish),
+        alone("bare_jetstream_publish_p99", append.p99, publish),
+        alone("bare_quic_echo_p50", quic.p50, echo),
+        alone("bare_quic_echo_p99", quic.p99, echo),
     ]
 }
 
@@ -86,6 +123,7 @@ struct Times {
     through: Vec<Duration>,
     bare: Vec<Duration>,
     append: Vec<Duration>,
+    quic: Vec<Duration>,
 }
 
 /// What every bot needs.
@@ -97,9 +135,12 @@ struct Means {
     endpoint: quinn::Endpoint,
     bus: Bus,
     raw: History,
+    /// The address and certificate hash of the bare echo.
+    echo: (SocketAddr, Hash),
+    rounds: u64,
 }
 
-async fn measure(realm: &Realm) -> Times {
+async fn measure(realm: &Realm, rounds: u64) -> Times {
     let answering = Bus::connect(&realm.nats, "bench-echo").await.expect("the bus answers");
     let mut requests = answering.client().subscribe(ECHO).await.expect("it is subscribed");
     answering.barrier().await.expect("the bus answers");
@@ -116,6 +157,7 @@ async fn measure(realm: &Realm) -> Times {
     let bus = Bus::connect(&realm.nats, "bench").await.expect("the bus answers");
     let raw = History::ensure(&bus, "raw", Shard(0), 1).await.expect("a stream");
     let schema = check_dir(Path::new(WORLD)).0.expect("the sample's definitions compile");
+    let bare_echo = quic_echo::serve();
     let means = Means {
         login: realm.login.0,
         certificate: realm.login.1,
@@ -123,22 +165,30 @@ async fn measure(realm: &Realm) -> Times {
         endpoint: client_endpoint(realm.login.0).expect("a socket"),
         bus,
         raw,
+        echo: bare_echo.address(),
+        rounds,
     };
     let bots: Vec<_> = (0..BOTS)
         .map(|number| tokio::spawn(play(means.clone(), number)))
         .collect();
     let mut times = Times::default();
     for bot in bots {
-        let Times { through, bare, append } = bot.await.expect("no bot comes to grief");
+        let Times {
+            through,
+            bare,
+            append,
+            quic,
+        } = bot.await.expect("no bot comes to grief");
         times.through.extend(through);
         times.bare.extend(bare);
         times.append.extend(append);
+        times.quic.extend(quic);
     }
     echo.abort();
     times
 }
 
-/// One bot: a round trip, a bare request, a bare append, repeated.
+/// One bot: a round trip, a bare request, a bare append, a bare echo, repeated.
 async fn play(means: Means, number: u64) -> Times {
     let config = Config {
         login: means.login,
@@ -157,8 +207,9 @@ async fn play(means: Means, number: u64) -> Times {
         OwnerId(u32::try_from(number + 1).expect("there are few bots")),
     );
     let request = request();
+    let mut quic = QuicEcho::connect(&means.endpoint, means.echo).await;
     let mut times = Times::default();
-    for count in 0..WARM_UP + MEASURED {
+    for count in 0..WARM_UP + means.rounds {
         let through = round_trip(&mut client, avatar, (count, echoes)).await;
         let bare = timed(async {
             let answer = means.bus.client().request(ECHO, request.clone()).await;
@@ -170,10 +221,12 @@ async fn play(means: Means, number: u64) -> Times {
             sent.await.expect("it is sent").await.expect("it is stored");
         });
         let append = append.await;
+        let echoed = timed(quic.echo(&request)).await;
         if count >= WARM_UP {
             times.through.push(through);
             times.bare.push(bare);
             times.append.push(append);
+            times.quic.push(echoed);
         }
         // A client that is not driven receives nothing and is disconnected.
         let until = tokio::time::Instant::now() + PAUSE;

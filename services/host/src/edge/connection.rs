@@ -34,7 +34,10 @@ pub(super) const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
 /// Priority of the background stream; that of the other is 0.
 const BACKGROUND_PRIORITY: i32 = -1;
 
-/// Bytes per read.
+/// Typical bytes of a frame's length, for the size of a buffer.
+const FRAME_LENGTH: usize = 2;
+
+/// Maximum bytes per read.
 pub(super) const READ_SIZE: usize = 16 << 10;
 
 /// Common state of all connections of an edge.
@@ -117,11 +120,11 @@ async fn converse(connection: &Connection, mut orders: Orders, intake: Intake<'_
 /// Writes queued orders, in order, until the connection is to be closed; returns the reason. `None` if the registry has
 /// removed the connection.
 pub(super) async fn write(mut send: SendStream, mut orders: Orders, shared: &Shared) -> Option<CloseReason> {
-    let mut bytes = Vec::new();
     while let Some(order) = orders.next().await {
         match order {
             WriteCommand::Write(batch) => {
-                bytes.clear();
+                // Handed over as it is: a buffer that is kept would have the size of the largest batch so far.
+                let mut bytes = Vec::with_capacity(batch.bytes() + batch.frames.len() * FRAME_LENGTH);
                 for body in &batch.frames {
                     if put_frame(&mut bytes, body, MAX_DOWNSTREAM_FRAME).is_err() {
                         tracing::error!(
@@ -137,12 +140,13 @@ pub(super) async fn write(mut send: SendStream, mut orders: Orders, shared: &Sha
                     .datagrams
                     .into_iter()
                     .for_each(|datagram| orders.link.send(datagram));
-                if send.write_all(&bytes).await.is_err() {
+                let length = bytes.len() as u64;
+                if send.write_chunk(bytes.into()).await.is_err() {
                     // The reader ends the connection, after what arrived before.
                     return std::future::pending().await;
                 }
                 orders.written(queued);
-                count(&shared.registry.counts.bytes_out, bytes.len() as u64);
+                count(&shared.registry.counts.bytes_out, length);
             }
             WriteCommand::Close(reason) => {
                 // A close would overtake what was written, so wait until it was read.
@@ -204,14 +208,14 @@ pub(super) async fn read(
     take_datagram: TakeDatagram,
 ) -> Received {
     let mut buffer = FrameBuffer::new(MAX_UPSTREAM_FRAME);
-    let mut chunk = vec![0; READ_SIZE];
     let mut takes_datagrams = true;
     let first_frame_by = tokio::time::Instant::now() + FIRST_FRAME_WITHIN;
     loop {
         let done = tokio::select! {
-            read = receive.read(&mut chunk) => match read {
-                Ok(Some(length)) => {
-                    buffer.push(&chunk[..length]);
+            // A connection that waits has no buffer to read into.
+            read = receive.read_chunk(READ_SIZE, true) => match read {
+                Ok(Some(chunk)) => {
+                    buffer.push(&chunk.bytes);
                     take_frames(&mut buffer, &mut intake).await
                 }
                 Ok(None) if buffer.is_empty() => {

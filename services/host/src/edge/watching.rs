@@ -7,9 +7,9 @@ use crate::{
 };
 
 /// The limits that operators may set, for readers.
-const ALLOWED: &str = "0 to 8192";
+const ALLOWED: &str = "0 to 16384";
 
-const _: () = assert!(MAX_CONNECTIONS == 8_192);
+const _: () = assert!(MAX_CONNECTIONS == 16_384);
 
 /// Adds the values of an edge.
 pub(crate) fn add(watched: &Watched, edge: &EdgeHandle) -> [Registration; 2] {
