@@ -4,7 +4,10 @@ use std::{alloc::System, net::SocketAddr, sync::Arc, time::Duration};
 
 use annals_bench::quic_echo;
 use annals_client::Trust;
-use annals_host::edge::{Arrival, Edge, Identity, Serves, bind};
+use annals_host::{
+    edge::{Arrival, Edge, Identity, Serves, bind},
+    violations::Violations,
+};
 use annals_ids::{Epoch, Hash, OwnerId, SessionId};
 use annals_wire::client::{Hello, MAX_UPSTREAM_FRAME, PLAY_ALPN, Proof, Reads, Secret, protocol_hash, put_frame};
 use quinn::{
@@ -103,7 +106,7 @@ async fn of_an_edge(bytes: &[u8]) -> f64 {
     let identity = Identity::development(directory.path()).expect("a certificate");
     let (events, mut arriving) = mpsc::channel(64);
     let sockets = bind(([127, 0, 0, 1], 0).into()).expect("a socket");
-    let edge = Edge::start(sockets, &identity, Serves::Play, events).expect("it starts");
+    let edge = Edge::start(sockets, &identity, (Serves::Play, Violations::default()), events).expect("it starts");
     let target = (
         edge.address(),
         identity.pinned().expect("a development certificate is pinned"),
