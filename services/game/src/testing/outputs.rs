@@ -10,7 +10,7 @@ use annals_node::{
 };
 use annals_wire::{
     bus::{CallMessage, Message},
-    client::value_hash,
+    client::{CloseReason, HelloAnswer, value_hash},
 };
 
 use super::{ASKER, BASE, TestRealm, database::LEDGER};
@@ -54,7 +54,14 @@ impl TestRealm {
                         self.disconnect(player, reason);
                     }
                 }
-                Output::Reject { rejection, .. } => panic!("a client was rejected: {rejection}"),
+                Output::Reject { connection, rejection } => {
+                    let mut body = Vec::new();
+                    HelloAnswer::Rejected(rejection).write(&mut body);
+                    self.give_player(connection, |attempt| ClientInput::Frame { attempt, body });
+                    if let Some(player) = self.player_on(connection) {
+                        self.disconnect(player, CloseReason::Finished);
+                    }
+                }
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Outbound(call) => self.outbound.push(call),
