@@ -54,7 +54,7 @@ use crate::violations::{Violation, Violations};
 /// instead of milliseconds.
 pub const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Maximum concurrent connections. Each takes up to 40 kB by itself.
+/// Maximum concurrent connections. Each takes some 53 kB, with the entities of its player.
 pub const MAX_CONNECTIONS: u64 = 16_384;
 
 /// Maximum bytes buffered for a client that waits for its handshake: its first packets, and some retransmissions.

@@ -116,7 +116,7 @@ impl Session {
             while session.avatar().is_none() {
                 let received = session.receive().await;
                 record(&received);
-                session.take(received);
+                session.take(received).await;
             }
             session
         };
@@ -178,7 +178,7 @@ impl Session {
         (type_id == avatar && is_seen).then_some(entity)
     }
 
-    /// The next frame or datagram; meanwhile the core does what is due. It is not applied before [`Self::take`]. Cancel-safe.
+    /// The next frame or datagram; meanwhile the core does what is due. It is not applied before [`Self::take`].
     pub(crate) async fn receive(&mut self) -> Received {
         loop {
             let due = self
@@ -195,8 +195,8 @@ impl Session {
         }
     }
 
-    /// Applies what was received. What the core sends in answer leaves with the next [`Self::receive`].
-    pub(crate) fn take(&mut self, received: Received) {
+    /// Applies what was received, and sends the core's answers.
+    pub(crate) async fn take(&mut self, received: Received) {
         let attempt = self.attempt;
         let input = match received {
             Received::Answer(_) => return,
@@ -209,6 +209,7 @@ impl Session {
                 panic!("a session ended: {reason}");
             }
         }
+        self.carry_out().await;
     }
 
     pub(crate) fn core(&self) -> &ClientCore {
@@ -227,8 +228,7 @@ impl Session {
     pub(crate) async fn stay(mut self) {
         loop {
             let received = self.receive().await;
-            self.take(received);
-            self.carry_out().await;
+            self.take(received).await;
         }
     }
 

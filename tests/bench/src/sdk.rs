@@ -97,7 +97,7 @@ async fn record(realm: &Realm, bots: usize, length: Duration, directory: &Path) 
         let ends_at = Due::now() + length;
         while let Ok(received) = timeout_at(ends_at, session.receive()).await {
             note(&received);
-            session.take(received);
+            session.take(received).await;
         }
         // The bots' end is awaited below.
         let _ = ends.send(Instant::now());

@@ -222,7 +222,7 @@ async fn observe(
 async fn watch_crowd(mut session: Session, (settling, measured): (Duration, Duration)) -> Observed {
     let begins = Due::now() + settling;
     while let Ok(received) = timeout_at(begins, session.receive()).await {
-        session.take(received);
+        session.take(received).await;
     }
     let (began, before) = (Due::now(), session.stats().unwrap_or_default());
     let mut observed = Observed::default();
@@ -238,7 +238,7 @@ async fn watch_crowd(mut session: Session, (settling, measured): (Duration, Dura
             }
             Received::Answer(_) => {}
         }
-        session.take(received);
+        session.take(received).await;
     }
     let after: ConnectionStats = session.stats().unwrap_or_default();
     observed.udp = (
