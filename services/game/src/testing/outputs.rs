@@ -5,12 +5,12 @@ use annals_client::Input as ClientInput;
 use annals_event::Call;
 use annals_ids::OwnerId;
 use annals_node::{
-    Input, Output,
+    ConnectionId, Input, Output,
     download::{Download, DownloadSource},
 };
 use annals_wire::{
     bus::{CallMessage, Message},
-    client::{CloseReason, HelloAnswer, value_hash},
+    client::{CloseReason, HelloAnswer, Rejection, value_hash},
 };
 
 use super::{ASKER, BASE, TestRealm, database::LEDGER};
@@ -54,14 +54,7 @@ impl TestRealm {
                         self.disconnect(player, reason);
                     }
                 }
-                Output::Reject { connection, rejection } => {
-                    let mut body = Vec::new();
-                    HelloAnswer::Rejected(rejection).write(&mut body);
-                    self.give_player(connection, |attempt| ClientInput::Frame { attempt, body });
-                    if let Some(player) = self.player_on(connection) {
-                        self.disconnect(player, CloseReason::Finished);
-                    }
-                }
+                Output::Reject { connection, rejection } => self.reject(connection, rejection),
                 Output::SessionOpened { request, opened } => self.opened(request, &opened),
                 Output::WantIds => panic!("owner {from} has a million ids"),
                 Output::Outbound(call) => self.outbound.push(call),
@@ -86,6 +79,16 @@ impl TestRealm {
                     unreachable!("a realm in a test has no operator")
                 }
             }
+        }
+    }
+
+    /// Answers a client's hello, and closes its connection.
+    fn reject(&mut self, connection: ConnectionId, rejection: Rejection) {
+        let mut body = Vec::new();
+        HelloAnswer::Rejected(rejection).write(&mut body);
+        self.give_player(connection, |attempt| ClientInput::Frame { attempt, body });
+        if let Some(player) = self.player_on(connection) {
+            self.disconnect(player, CloseReason::Finished);
         }
     }
 
