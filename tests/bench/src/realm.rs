@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_bots::bots::{BotPlan, Conduct, Reads};
+use annals_bots::{
+    bots::{self, BotPlan, BotsReport, Conduct, Reads},
+    progress::Progress,
+};
 use annals_client::Trust;
 use annals_def::check_dir;
 use annals_host::child::{self, Child};
@@ -57,7 +60,7 @@ pub(crate) struct Realm {
 
 impl Realm {
     /// Bots that play there until that time, and write what they are shown below the folder.
-    pub(crate) fn bots(&self, bots: usize, until: watch::Receiver<Instant>, directory: &Path) -> BotPlan {
+    fn bots(&self, bots: usize, until: watch::Receiver<Instant>, directory: &Path) -> BotPlan {
         let (login, certificate) = self.login;
         let files = directory.join("shown");
         fs::create_dir_all(&files).expect("a folder is made");
@@ -76,6 +79,30 @@ impl Realm {
             prefix: String::new(),
             reads: Reads::Predicted,
         }
+    }
+
+    /// Lets bots play while `meanwhile` runs, which begins once all of them are connected. They write what they are shown
+    /// below the folder.
+    pub(crate) async fn among_bots<T>(
+        &self,
+        bots: usize,
+        directory: &Path,
+        meanwhile: impl Future<Output = T>,
+    ) -> (BotsReport, T) {
+        let (ends, until) = watch::channel(Instant::now() + TIMEOUT * 10);
+        let (sender, mut progress) = watch::channel(Progress::default());
+        let plan = self.bots(bots, until, directory);
+        let watching = async {
+            let all = |progress: &Progress| progress.connected >= bots as u64;
+            let begun = tokio::time::timeout(TIMEOUT, progress.wait_for(all)).await;
+            begun.expect("all bots play in time").expect("bots run");
+            let done = meanwhile.await;
+            // The bots' end is awaited below.
+            let _ = ends.send(Instant::now());
+            done
+        };
+        let (report, done) = tokio::join!(bots::run(plan, sender), watching);
+        (report.expect("bots run"), done)
     }
 
     /// Starts it, with its data in that folder.

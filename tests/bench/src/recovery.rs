@@ -6,21 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_bots::{
-    bots::{self, BotsReport},
-    progress::Progress,
-};
+use annals_bots::bots::BotsReport;
 use annals_client::GAP;
 use annals_host::{nats::Bus, process::request};
 use annals_wire::{
     Subjects,
     control::{DirectorAsk, DirectorRequest, ListProcesses, ProcessList},
 };
-use tokio::sync::watch;
 
 use crate::{
     Figure, Percentiles, processes,
-    realm::{REALM, Realm, Shape, TIMEOUT},
+    realm::{REALM, Realm, Shape},
 };
 
 /// Bots that play: each sees about as many others.
@@ -66,13 +62,7 @@ struct Measured {
 }
 
 async fn measure(realm: &Realm, directory: &Path) -> Measured {
-    let (ends, until) = watch::channel(Instant::now() + TIMEOUT * 10);
-    let (sender, mut progress) = watch::channel(Progress::default());
-    let plan = realm.bots(BOTS, until, directory);
     let killing = async {
-        let all = |progress: &Progress| progress.connected >= BOTS as u64;
-        let begun = tokio::time::timeout(TIMEOUT, progress.wait_for(all)).await;
-        begun.expect("all bots play in time").expect("bots run");
         tokio::time::sleep(CALM).await;
         let calm = Instant::now();
         tokio::time::sleep(CALM).await;
@@ -89,13 +79,11 @@ async fn measure(realm: &Realm, directory: &Path) -> Measured {
                 tokio::time::sleep(CALM).await;
             }
         }
-        // The bots' end is awaited below.
-        let _ = ends.send(Instant::now());
         (calm, kills, entities)
     };
-    let (report, (calm, kills, entities)) = tokio::join!(bots::run(plan, sender), killing);
+    let (report, (calm, kills, entities)) = realm.among_bots(BOTS, directory, killing).await;
     Measured {
-        report: report.expect("bots run"),
+        report,
         calm,
         kills,
         entities,

@@ -6,21 +6,17 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use annals_bots::{bots, progress::Progress};
 use annals_def::check_dir;
 use serde::Deserialize;
-use tokio::{
-    sync::watch,
-    time::{Instant as Due, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Figure,
     lean::{Means, Received, Session, Transport},
-    realm::{Realm, Shape, TIMEOUT, WORLD, beside},
+    realm::{Realm, Shape, WORLD, beside},
 };
 
 /// Bots in view of the recorded session, and how long it is.
@@ -83,29 +79,19 @@ fn tool_path(name: &str) -> PathBuf {
 async fn record(realm: &Realm, bots: usize, length: Duration, directory: &Path) -> String {
     let schema = Arc::new(check_dir(Path::new(WORLD)).0.expect("the sample's definitions compile"));
     let means = Means::new(realm, &schema, Transport::Quic, 1);
-    let (ends, until) = watch::channel(Instant::now() + TIMEOUT * 2);
-    let (sender, mut progress) = watch::channel(Progress::default());
-    let plan = realm.bots(bots, until, directory);
     let recording = async {
-        let all = |progress: &Progress| progress.connected >= bots as u64;
-        let begun = tokio::time::timeout(TIMEOUT, progress.wait_for(all)).await;
-        begun.expect("all bots play in time").expect("bots run");
         let began = Instant::now();
         let mut lines = String::new();
         let mut note = |received: &Received| put_line(&mut lines, began, received);
         let mut session = Session::open(&means, 0, &mut note).await;
-        let ends_at = Due::now() + length;
+        let ends_at = Instant::now() + length;
         while let Ok(received) = timeout_at(ends_at, session.receive()).await {
             note(&received);
             session.take(received).await;
         }
-        // The bots' end is awaited below.
-        let _ = ends.send(Instant::now());
         lines
     };
-    let (report, lines) = tokio::join!(bots::run(plan, sender), recording);
-    report.expect("bots run");
-    lines
+    realm.among_bots(bots, directory, recording).await.1
 }
 
 fn put_line(lines: &mut String, began: Instant, received: &Received) {

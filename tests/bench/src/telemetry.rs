@@ -12,13 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use annals_bots::{bots, progress::Progress};
-use tokio::sync::watch;
-
 use crate::{
     Figure,
     processes::{self, Load},
-    realm::{Realm, Shape, TIMEOUT},
+    realm::{Realm, Shape},
 };
 
 /// Bots that play.
@@ -82,23 +79,13 @@ fn median(mut values: Vec<f64>) -> f64 {
 async fn measure(shape: &Shape) -> f64 {
     let directory = crate::scratch();
     let realm = Realm::start(directory.path(), shape).await;
-    let (ends, until) = watch::channel(Instant::now() + TIMEOUT * 2);
-    let (sender, mut progress) = watch::channel(Progress::default());
-    let plan = realm.bots(BOTS, until, directory.path());
     let measuring = async {
-        let all = |progress: &Progress| progress.connected >= BOTS as u64;
-        let begun = tokio::time::timeout(TIMEOUT, progress.wait_for(all)).await;
-        begun.expect("all bots play in time").expect("bots run");
         tokio::time::sleep(SETTLING).await;
         let (began, before) = (Instant::now(), load(&realm));
         tokio::time::sleep(MEASURED).await;
-        let busy = load(&realm).since(before, began.elapsed().as_secs_f64()).busy;
-        // The bots' end is awaited below.
-        let _ = ends.send(Instant::now());
-        busy
+        load(&realm).since(before, began.elapsed().as_secs_f64()).busy
     };
-    let (report, busy) = tokio::join!(bots::run(plan, sender), measuring);
-    report.expect("bots run");
+    let (_, busy) = realm.among_bots(BOTS, directory.path(), measuring).await;
     realm.stop().await;
     busy
 }

@@ -1,26 +1,18 @@
 //! What a client in a crowd is sent, by kind: observers read every frame, among bots that walk, call and trade.
 
-use std::{
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use annals_bots::{bots, progress::Progress};
 use annals_client::ClientCore;
 use annals_def::{Value, apply, check_dir};
 use annals_ids::{EntityId, HistoryNumber, Part};
 use annals_wire::client::{ClientMember, Shown, ShownReader, ToClient, ViewFrame, ViewItem};
 use quinn::ConnectionStats;
-use tokio::{
-    sync::watch,
-    time::{Instant as Due, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Figure,
     lean::{Means, Received, Session, Transport},
-    realm::{Realm, Shape, TIMEOUT, WORLD},
+    realm::{Realm, Shape, WORLD},
 };
 
 /// Bots, and sessions that watch them.
@@ -189,13 +181,7 @@ async fn observe(
 ) -> Vec<Observed> {
     let schema = Arc::new(check_dir(Path::new(WORLD)).0.expect("the sample's definitions compile"));
     let means = Means::new(realm, &schema, Transport::Quic, OBSERVERS);
-    let (ends, until) = watch::channel(Instant::now() + TIMEOUT * 2);
-    let (sender, mut progress) = watch::channel(Progress::default());
-    let plan = realm.bots(bots, until, directory);
     let observing = async {
-        let all = |progress: &Progress| progress.connected >= bots as u64;
-        let begun = tokio::time::timeout(TIMEOUT, progress.wait_for(all)).await;
-        begun.expect("all bots play in time").expect("bots run");
         let watching: Vec<_> = (0..OBSERVERS)
             .map(|number| {
                 let means = means.clone();
@@ -209,22 +195,18 @@ async fn observe(
         for one in watching {
             observed.push(one.await.expect("an observer watches to the end"));
         }
-        // The bots' end is awaited below.
-        let _ = ends.send(Instant::now());
         observed
     };
-    let (report, observed) = tokio::join!(bots::run(plan, sender), observing);
-    report.expect("bots run");
-    observed
+    realm.among_bots(bots, directory, observing).await.1
 }
 
 /// Watches for some time after the crowd has settled.
 async fn watch_crowd(mut session: Session, (settling, measured): (Duration, Duration)) -> Observed {
-    let begins = Due::now() + settling;
+    let begins = Instant::now() + settling;
     while let Ok(received) = timeout_at(begins, session.receive()).await {
         session.take(received).await;
     }
-    let (began, before) = (Due::now(), session.stats().unwrap_or_default());
+    let (began, before) = (Instant::now(), session.stats().unwrap_or_default());
     let mut observed = Observed::default();
     while let Ok(received) = timeout_at(began + measured, session.receive()).await {
         match &received {

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use annals_client::{EndReason, Event};
 use annals_def::Value;
-use annals_host::{
-    edge::{Arrival, Edge, Identity, Serves, bind},
-    violations::Violations,
-};
+use annals_host::edge::{Arrival, Identity, Serves};
 use annals_ids::{Direction, Part, Position};
 use annals_wire::client::{CloseReason, PLAY_ALPN};
 use tokio::{sync::mpsc, time::timeout};
@@ -15,7 +12,7 @@ use tokio::{sync::mpsc, time::timeout};
 use crate::{
     hostile::{call, hello},
     is_shown, raw,
-    realm::{AVATAR, Realm, loopback, until_event, within},
+    realm::{AVATAR, Realm, start_edge, until_event, within},
     shown,
 };
 
@@ -27,13 +24,7 @@ async fn a_busy_base_takes_all_calls_of_a_client_that_has_left() {
     let directory = tempfile::tempdir().unwrap();
     let identity = Identity::development(directory.path()).unwrap();
     let (events, mut taken) = mpsc::channel(1);
-    let edge = Edge::start(
-        bind(loopback()).unwrap(),
-        &identity,
-        (Serves::Play, Violations::default()),
-        events,
-    )
-    .unwrap();
+    let edge = start_edge(&identity, Serves::Play, events);
     let calls: Vec<u8> = (1..=FRAMES).flat_map(|number| call(number, 4)).collect();
     let bytes = [hello(), calls].concat();
     let (connection, mut send, _receive) = raw::send(edge.address(), directory.path(), PLAY_ALPN, &bytes).await;
@@ -57,13 +48,7 @@ async fn a_client_that_has_finished_its_stream_closes_with_its_own_reason() {
     let directory = tempfile::tempdir().unwrap();
     let identity = Identity::development(directory.path()).unwrap();
     let (events, mut taken) = mpsc::channel(16);
-    let edge = Edge::start(
-        bind(loopback()).unwrap(),
-        &identity,
-        (Serves::Play, Violations::default()),
-        events,
-    )
-    .unwrap();
+    let edge = start_edge(&identity, Serves::Play, events);
     let bytes = [hello(), call(1, 4)].concat();
     let (connection, mut send, _receive) = raw::send(edge.address(), directory.path(), PLAY_ALPN, &bytes).await;
     send.finish().unwrap();

@@ -85,13 +85,7 @@ impl Realm {
         let identity = Identity::development(directory.path()).unwrap();
         let world = Arc::new(Mutex::new(World::default()));
         let (events, taken) = mpsc::channel(64);
-        let login = Edge::start(
-            bind(loopback()).unwrap(),
-            &identity,
-            (Serves::Login, Violations::default()),
-            events,
-        )
-        .unwrap();
+        let login = start_edge(&identity, Serves::Login, events);
         tokio::spawn(serve_logins(taken, login.handle(), Arc::clone(&world)));
         Self {
             world,
@@ -104,13 +98,7 @@ impl Realm {
     /// A base that holds the owner from now on, under a higher epoch than any before.
     pub(crate) fn start_base(&self) -> Edge {
         let (events, taken) = mpsc::channel(64);
-        let edge = Edge::start(
-            bind(loopback()).unwrap(),
-            &self.identity,
-            (Serves::Play, Violations::default()),
-            events,
-        )
-        .unwrap();
+        let edge = start_edge(&self.identity, Serves::Play, events);
         let epoch = {
             let mut world = self.world();
             let epoch = Epoch(world.holder.as_ref().map_or(0, |holder| holder.epoch.0) + 1);
@@ -183,6 +171,12 @@ impl Realm {
         })
         .await;
     }
+}
+
+/// Starts an edge on a port of loopback.
+pub(crate) fn start_edge(identity: &Identity, serves: Serves, events: mpsc::Sender<EdgeEvent>) -> Edge {
+    let sockets = bind(loopback()).unwrap();
+    Edge::start(sockets, identity, (serves, Violations::default()), events).unwrap()
 }
 
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {

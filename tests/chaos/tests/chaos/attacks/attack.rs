@@ -12,7 +12,8 @@ use annals_def::split_mix;
 use annals_host::violations::Violation;
 use annals_ids::{Direction, EntityId, Part, Position, SessionId};
 use annals_wire::client::{
-    CloseReason, HelloAnswer, Known, MAX_UPSTREAM_FRAME, Moved, Proof, Secret, Stamps, ToServer, ToServerDatagram,
+    CloseReason, HelloAnswer, Known, MAX_UPSTREAM_FRAME, Moved, PLAY_ALPN, Proof, Secret, Stamps, ToServer,
+    ToServerDatagram,
 };
 use quinn::{ConnectionError, Endpoint};
 use tokio::{
@@ -157,13 +158,8 @@ impl Attack {
             Self::Calls => repeat(rate, until, |_| call_flood(Arc::clone(&target))).await,
             Self::Movements => repeat(rate, until, |_| move_flood(Arc::clone(&target))).await,
             Self::SlowReaders => slow_readers(&target, rate, until).await,
-            Self::WebSocketFrames => {
-                repeat(rate, until, |number| {
-                    web::wrong_frame(target.base, target_hello(&target), number)
-                })
-                .await
-            }
-            Self::ForeignOrigins => repeat(rate, until, |_| web::foreign_origin(target.base)).await,
+            Self::WebSocketFrames => repeat(rate, until, |number| web::wrong_frame(Arc::clone(&target), number)).await,
+            Self::ForeignOrigins => repeat(rate, until, |_| web::foreign_origin(Arc::clone(&target))).await,
         }
     }
 }
@@ -257,7 +253,7 @@ async fn half_open(target: &Target, rate: u32, until: Instant) -> u64 {
     let sender = UdpSocket::bind((ATTACKER, 0)).await.expect("a port is free");
     let at = recorder.local_addr().expect("it has an address");
     let mut client = Endpoint::client((ATTACKER, 0).into()).expect("a port is free");
-    client.set_default_client_config(config(annals_wire::client::PLAY_ALPN));
+    client.set_default_client_config(config(&target.trust, PLAY_ALPN));
     let mut due = interval(Duration::from_secs(1) / rate);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut packet = vec![0; 2_048];
@@ -471,9 +467,4 @@ async fn slow_readers(target: &Target, rate: u32, until: Instant) -> u64 {
         }
     }
     actions
-}
-
-/// The body of a hello for a session that does not exist.
-fn target_hello(target: &Target) -> Vec<u8> {
-    target.hello(SessionId(1), Proof::Resume(Secret([0; 32])))
 }

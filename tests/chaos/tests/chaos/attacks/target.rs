@@ -7,6 +7,7 @@ use std::{
 };
 
 use annals::up::Realm;
+use annals_client::Trust;
 use annals_host::world::compile;
 use annals_ids::{CallNumber, EntityId, Epoch, Hash, OwnerId, Part, SessionId};
 use annals_wire::client::{
@@ -38,6 +39,7 @@ pub(super) struct Target {
     /// The base's owner.
     owner: OwnerId,
     schema: Hash,
+    pub(super) trust: Trust,
     endpoint: Arc<Endpoint>,
     play: quinn::ClientConfig,
     log_in: quinn::ClientConfig,
@@ -58,15 +60,18 @@ impl Target {
     pub(super) async fn of(realm: &Realm) -> Self {
         let schema = compile(&realm.plan().build.world).expect("the sample compiles");
         let endpoint = Endpoint::client((ATTACKER, 0).into()).expect("an address of the loopback network");
-        let login = realm.login.0;
+        // On one machine all processes show the same certificate.
+        let (login, certificate) = realm.login;
+        let trust = Trust::Pinned(certificate);
         let mut target = Self {
             login,
             base: login,
             owner: OwnerId(0),
             schema: schema.client_fingerprint(),
             endpoint: Arc::new(endpoint),
-            play: config(PLAY_ALPN),
-            log_in: config(LOGIN_ALPN),
+            play: config(&trust, PLAY_ALPN),
+            log_in: config(&trust, LOGIN_ALPN),
+            trust,
         };
         // The last ones of the host: guesses at names register no more.
         for account in 0..ACCOUNTS {

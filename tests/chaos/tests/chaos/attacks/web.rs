@@ -1,19 +1,17 @@
 //! WebSockets by hand: frames of every wrong kind, and requests of foreign pages.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use annals_def::split_mix;
-use rustls::pki_types::ServerName;
+use annals_ids::SessionId;
+use annals_wire::client::{Proof, Secret};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
 };
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio_rustls::{TlsConnector, client::TlsStream, rustls::pki_types::ServerName};
 
-use super::{
-    quic::tls,
-    target::{ATTACKER, PAGE},
-};
+use super::target::{ATTACKER, PAGE, Target};
 
 /// A key of 16 bytes, which the server answers with a hash.
 const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAA==";
@@ -36,12 +34,13 @@ mod opcode {
 const LAST: u8 = 0x80;
 
 /// Requests a WebSocket; returns the connection after the answer, with its status.
-async fn request(to: SocketAddr, origin: &str) -> std::io::Result<(TlsStream<TcpStream>, u16)> {
+async fn request(target: &Target, origin: &str) -> std::io::Result<(TlsStream<TcpStream>, u16)> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((ATTACKER, 0).into())?;
-    let stream = socket.connect(to).await?;
-    let connector = TlsConnector::from(Arc::new(tls(&[b"http/1.1"])));
-    let name = ServerName::try_from("localhost").expect("it is a name");
+    let stream = socket.connect(target.base).await?;
+    let (tls, name) = target.trust.tls().expect("TLS is set up");
+    let connector = TlsConnector::from(Arc::new(tls));
+    let name = ServerName::try_from(name.to_owned()).expect("it is a name");
     let mut stream = connector.connect(name, stream).await?;
     let request = format!(
         "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nOrigin: {origin}\r\n\
@@ -58,15 +57,17 @@ async fn request(to: SocketAddr, origin: &str) -> std::io::Result<(TlsStream<Tcp
 }
 
 /// A page of another origin is refused.
-pub(super) async fn foreign_origin(to: SocketAddr) {
-    if let Ok((_, status)) = request(to, "https://evil.example").await {
+pub(super) async fn foreign_origin(target: Arc<Target>) {
+    if let Ok((_, status)) = request(&target, "https://evil.example").await {
         assert_eq!(status, 403, "a page of another origin was let in");
     }
 }
 
 /// Sends one wrong frame, the next kind each time, and waits for the close.
-pub(super) async fn wrong_frame(to: SocketAddr, hello: Vec<u8>, number: u64) {
-    let Ok((mut stream, 101)) = request(to, PAGE).await else {
+pub(super) async fn wrong_frame(target: Arc<Target>, number: u64) {
+    // The session does not exist; what is wrong is found before that.
+    let hello = target.hello(SessionId(1), Proof::Resume(Secret([0; 32])));
+    let Ok((mut stream, 101)) = request(&target, PAGE).await else {
         return;
     };
     if stream.write_all(&bytes(&hello, number)).await.is_ok() {
