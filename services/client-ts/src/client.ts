@@ -152,7 +152,7 @@ export class Client {
 
   /** Moves the entity that the client controls. Returns whether there was a connection to send it on. */
   moveTo(place: Place): boolean {
-    return this.handle(() => this.core.moveTo(place));
+    return this.handle(() => this.core.moveTo(this.now(), place));
   }
 
   /** Ends the session. The last event follows at once. */

@@ -25,11 +25,11 @@ import {
   writeHello,
   writeLocate,
   writeLogIn,
-  writeMoved,
   writeMovementAck,
   writeStamps,
 } from "./frames.js";
 import { callRange } from "./message_ids.js";
+import { OwnMoves } from "./own_moves.js";
 import { PREDICTED } from "./predicted.js";
 import { Mismatch, writeValue } from "./values.js";
 import { ViewGap, View } from "./view.js";
@@ -132,7 +132,7 @@ export class ClientCore {
   private isMoving = false;
   private attempts = 0;
   private failures = 0;
-  private moves = 0n;
+  private readonly ownMoves = new OwnMoves();
 
   constructor(
     private readonly world: World,
@@ -308,6 +308,7 @@ export class ClientCore {
         if (this.calls.deadline() <= now) {
           this.sendCalls(this.calls.due(now));
         }
+        this.moveAgain(now, phase.attempt);
         return this.sendProgress(this.downloads.answer(now));
       default:
         return;
@@ -324,8 +325,8 @@ export class ClientCore {
       return Infinity;
     }
     const { base, cell } = this.views;
-    const own = [base.deadline(), cell.deadline(), this.calls.deadline(), this.downloads.deadline()];
-    return Math.min(...own, this.successor?.until ?? Infinity);
+    const timed = [base, cell, this.calls, this.downloads, this.ownMoves];
+    return Math.min(...timed.map((one) => one.deadline()), this.successor?.until ?? Infinity);
   }
 
   /**
@@ -387,10 +388,11 @@ export class ClientCore {
   }
 
   /**
-   * Moves the entity that the client controls. Returns whether there was a connection to send it on. Throws a
-   * `RangeError` if a number is not finite in 32 bits: the server would end the session.
+   * Moves the entity that the client controls. Returns whether there was a connection to send it on. The last movement
+   * before a rest is sent again a few times, in case it was lost. Throws a `RangeError` if a number is not finite in 32
+   * bits: the server would end the session.
    */
-  moveTo(place: Place): boolean {
+  moveTo(now: number, place: Place): boolean {
     const { position, direction } = place;
     if (![...Object.values(position), ...Object.values(direction)].every((n) => Number.isFinite(Math.fround(n)))) {
       throw new RangeError("the numbers of a place must be finite");
@@ -399,14 +401,21 @@ export class ClientCore {
     if (this.phase.kind !== "playing" || own === undefined) {
       return false;
     }
-    this.moves += 1n;
     const seen = this.views.cell.entities.get(own.entity);
     if (seen !== undefined) {
       seen.place = place;
     }
     const { attempt } = this.phase;
-    this.outputs.push({ kind: "datagram", attempt, bytes: writeMoved(this.moves, place) });
+    this.outputs.push({ kind: "datagram", attempt, bytes: this.ownMoves.make(now, own.entity, place) });
     return true;
+  }
+
+  /** Sends the last movement again, if it is due. */
+  private moveAgain(now: number, attempt: number): void {
+    const bytes = this.ownMoves.due(now, (entity) => this.views.cell.entities.get(entity)?.place);
+    if (bytes !== undefined) {
+      this.outputs.push({ kind: "datagram", attempt, bytes });
+    }
   }
 
   /** Ends the session. Calls that wait for confirmations of earlier ones are not sent. */

@@ -5,7 +5,7 @@ import { CLOSE_REASONS, type CloseReason } from "./frames.js";
 
 /** An echo request, and its answer. */
 const ECHO = Uint8Array.of(0);
-/** Milliseconds for a server that has finished its stream to close. */
+/** Milliseconds for a session whose streams have ended to end. */
 const CLOSE_WITHIN = 3_000;
 /** Milliseconds for a server to receive what was written before a close. */
 const LAST_WRITE_WITHIN = 2_000;
@@ -134,15 +134,15 @@ export class WebTransportConnection implements Connection {
         return;
       }
       const end = await this.readFrames(stream.getReader());
-      if (end === "broken" && !(await this.hasEnded())) {
+      if (end === "broken" && !(await this.ends())) {
         return this.fail("Lost");
       }
     }
   }
 
-  /** Whether the session has ended: its streams break at that moment, just before its end is known. */
-  private async hasEnded(): Promise<boolean> {
-    return (await Promise.race([this.sessionEnd, sleep(0)])) !== undefined;
+  /** Whether the session ends: its streams break first, and on a busy machine its end is known much later. */
+  private async ends(): Promise<boolean> {
+    return (await Promise.race([this.sessionEnd, sleep(CLOSE_WITHIN)])) !== undefined;
   }
 
   private async readDatagrams(): Promise<void> {

@@ -168,9 +168,45 @@ test("a place of numbers that are not finite is refused", () => {
   const { core } = playing();
   const direction = { yaw: 0, pitch: 0, roll: 0 };
   for (const x of [Number.NaN, Infinity, 1e39]) {
-    assert.throws(() => core.moveTo({ position: { x, y: 0, z: 0 }, direction }), RangeError);
+    assert.throws(() => core.moveTo(0, { position: { x, y: 0, z: 0 }, direction }), RangeError);
   }
-  assert.ok(core.moveTo({ position: { x: 1, y: 0, z: 0 }, direction }));
+  assert.ok(core.moveTo(0, { position: { x: 1, y: 0, z: 0 }, direction }));
+});
+
+test("the last movement is sent again unless the server has placed the entity", () => {
+  const { core } = playing();
+  const { entity, typeId } = core.controls;
+  const { cell } = core.views;
+  const place = (x) => ({ position: { x, y: 0, z: 0 }, direction: { yaw: 0, pitch: 0, roll: 0 } });
+  const show = (sequence, item) =>
+    cell.apply(1_000, { source: "cell", view: cell.number, sequence, tick: 1_000n + sequence, items: [item] });
+  show(1n, { kind: "enter", entity, typeId, place: place(0) });
+  const datagrams = () =>
+    core.takeOutputs().filter(({ kind }) => kind === "datagram").map(({ bytes }) => [...bytes]);
+  datagrams();
+  let now = 1_000;
+  const wait = (milliseconds) => core.tick((now += milliseconds));
+  for (let x = 1; x <= 5; x++) {
+    core.moveTo(now, place(x));
+    wait(199);
+    assert.equal(datagrams().length, 1, "each movement replaces the one before");
+  }
+  core.moveTo(now, place(6));
+  const [last] = datagrams();
+  for (const pause of [200, 400, 800, 1_600]) {
+    assert.ok(core.deadline() <= now + pause);
+    wait(pause - 1);
+    assert.deepEqual(datagrams(), []);
+    wait(1);
+    assert.deepEqual(datagrams(), [last]);
+  }
+  wait(10_000);
+  assert.deepEqual(datagrams(), [], "it was sent often enough");
+  core.moveTo(now, place(7));
+  datagrams();
+  show(2n, { kind: "placed", entity, place: place(0) });
+  wait(200);
+  assert.deepEqual(datagrams(), [], "it was placed elsewhere");
 });
 
 /** Frames of a download, as a base writes them. */

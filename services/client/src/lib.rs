@@ -11,6 +11,7 @@ mod event;
 mod hearing;
 mod link;
 mod moving;
+mod own_moves;
 mod playing;
 mod probe;
 mod session;

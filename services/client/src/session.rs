@@ -7,7 +7,7 @@ use annals_event::SpaceData;
 use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
 use annals_wire::client::{
     Ban, ClientMember, CloseReason, Credentials, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
-    Moved, Proof, Queued, Reads, Rejection, Ticket, ToServer, ToServerDatagram, Welcome, protocol_hash,
+    Proof, Queued, Reads, Rejection, Ticket, ToServer, Welcome, protocol_hash,
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Silence, UpdateGaps},
     moving::Successor,
+    own_moves::OwnMoves,
     probe::Probe,
     view::{EntityView, View, Views},
 };
@@ -70,7 +71,7 @@ pub struct ClientCore {
     pub(crate) views: Views,
     pub(crate) calls: Calls,
     pub(crate) downloads: Downloads,
-    moves: u64,
+    own_moves: OwnMoves,
     pub(crate) counters: Counters,
     pub(crate) hearing: UpdateGaps,
     /// The questions about the base's place, while it is silent.
@@ -149,7 +150,7 @@ impl ClientCore {
             views: Views::default(),
             calls: Calls::default(),
             downloads: Downloads::default(),
-            moves: 0,
+            own_moves: OwnMoves::default(),
             counters: Counters::default(),
             hearing: UpdateGaps::default(),
             probe: None,
@@ -248,6 +249,9 @@ impl ClientCore {
                         self.send(&ToServer::Call(call));
                     }
                 }
+                let cell = &self.views.cell;
+                let again = self.own_moves.due(now, |entity| cell.entities().get(&entity)?.place);
+                self.outputs.extend(again.map(Output::Datagram));
             }
             _ => {}
         }
@@ -267,6 +271,7 @@ impl ClientCore {
                 self.views.cell.deadline(),
                 self.calls.deadline(),
                 self.downloads.deadline(),
+                self.own_moves.deadline(),
                 self.probe.map(|probe| probe.again_at),
                 self.next.as_ref().map(|next| next.until),
             ]
@@ -317,20 +322,14 @@ impl ClientCore {
         Ok(number)
     }
 
-    /// Moves the entity that the client controls. Returns whether there was a connection to send it on.
-    pub fn move_to(&mut self, position: Position, direction: Direction) -> bool {
+    /// Moves the entity that the client controls. Returns whether there was a connection to send it on. The last
+    /// movement before a rest is sent again a few times, in case it was lost.
+    pub fn move_to(&mut self, now: Millis, position: Position, direction: Direction) -> bool {
         let (Phase::Playing { .. }, Some((entity, _))) = (self.phase, self.controls()) else {
             return false;
         };
-        self.moves += 1;
         self.views.cell.move_own(entity, position, direction);
-        let mut bytes = Vec::new();
-        ToServerDatagram::Moved(Moved {
-            sequence: self.moves,
-            position,
-            direction,
-        })
-        .write(&mut bytes);
+        let bytes = self.own_moves.make(now, entity, (position, direction));
         self.outputs.push_back(Output::Datagram(bytes));
         true
     }

@@ -172,7 +172,7 @@ impl Client {
 
     /// Moves the client's own entity; see [`ClientCore::move_to`].
     pub fn move_to(&mut self, position: Position, direction: Direction) -> bool {
-        let moved = self.core.move_to(position, direction);
+        let moved = self.core.move_to(self.now(), position, direction);
         self.carry_out();
         moved
     }

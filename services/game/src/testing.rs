@@ -412,7 +412,8 @@ impl TestRealm {
     /// assert_eq!(realm.position(player, avatar), Some(there));
     /// ```
     pub fn stand(&mut self, player: usize, position: Position) {
-        let moved = self.players[player].core.move_to(position, Direction::default());
+        let now = self.millis();
+        let moved = self.players[player].core.move_to(now, position, Direction::default());
         assert!(moved, "player {player} is playing");
         self.drain(player);
     }

@@ -118,6 +118,9 @@ a line that is cut 2026";
             found.to_string(),
             "  entities of a base stood still at 2 hand-overs: p50 50 ms, p99 50 ms, max 50 ms\n"
         );
+        let next_first = next.lines().chain(drained.lines());
+        let messages = next_first.filter_map(|line| message("base", line)).collect();
+        assert_eq!(HandOvers::of(messages), found, "logs are read in any order");
         assert_eq!(HandOvers::of(Vec::new()).to_string(), "");
     }
 }

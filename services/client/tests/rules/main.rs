@@ -3,6 +3,7 @@
 
 mod downloads;
 mod moving;
+mod own_moves;
 mod queue;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -288,6 +289,12 @@ impl Table {
         self.now = self.now.after(milliseconds);
         self.core.tick(self.now);
     }
+
+    /// Moves its own entity.
+    fn walk(&mut self, x: f32) {
+        let position = Position { x, y: 0.0, z: 0.0 };
+        assert!(self.core.move_to(self.now, position, Direction::default()));
+    }
 }
 
 fn enter(entity: EntityId) -> ViewItem {
@@ -465,11 +472,7 @@ fn the_newest_movement_wins_and_the_own_entity_ignores_movements() {
     assert_eq!(table.x(OTHER), 2.0, "of another view");
     table.moves(1, 21, OWN, 5.0);
     assert_eq!(table.x(OWN), 0.0);
-    assert!(
-        table
-            .core
-            .move_to(Position { x: 4.0, y: 0.0, z: 0.0 }, Direction::default())
-    );
+    table.walk(4.0);
     assert_eq!(table.x(OWN), 4.0);
     let (position, direction) = PLACE;
     table.show(

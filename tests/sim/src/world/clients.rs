@@ -118,7 +118,7 @@ impl World {
         self.after(begin, Step::Play { client });
     }
 
-    fn millis(&self) -> Millis {
+    pub(super) fn millis(&self) -> Millis {
         Millis(self.now / 1_000)
     }
 
@@ -248,6 +248,7 @@ impl World {
     }
 
     fn walk(&mut self, client: usize) {
+        let now = self.millis();
         let player = &mut self.clients[client];
         let own = player
             .core
@@ -262,7 +263,7 @@ impl World {
             y: 0.0,
             z: step(position.z, player.heading.z),
         };
-        player.core.move_to(position, Direction::default());
+        player.core.move_to(now, position, Direction::default());
     }
 
     pub(super) fn call(&mut self, client: usize, method: &'static str, part: Part) {

@@ -222,7 +222,8 @@ impl World {
     }
 
     pub(super) fn set_out(&mut self, client: usize, position: Position) {
-        self.clients[client].core.move_to(position, Direction::default());
+        let now = self.millis();
+        self.clients[client].core.move_to(now, position, Direction::default());
         self.drain_client(client);
     }
 
