@@ -1,6 +1,8 @@
 //! A headless Chromium, driven by the WebDriver protocol (<https://www.w3.org/TR/webdriver2/>).
 
 use std::{
+    io::{self, Read, Write},
+    net,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -39,7 +41,8 @@ const WIDTHS: [u32; 2] = [1280, 390];
 
 /// A browser session.
 pub(crate) struct Browser {
-    driver: Child,
+    /// Killed after the session has ended.
+    _driver: Child,
     port: u16,
     session: String,
     folder: TempDir,
@@ -53,6 +56,14 @@ pub(crate) enum Certificates {
     Checked,
     /// As if its user had accepted each.
     AnyAccepted,
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("a browser is left running: {error}");
+        }
+    }
 }
 
 /// Whether a browser is installed; prints a message if not.
@@ -111,7 +122,7 @@ impl Browser {
         let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
         std::fs::create_dir_all(&pictures).expect("a folder for pictures");
         let mut browser = Self {
-            driver,
+            _driver: driver,
             port,
             session: String::new(),
             folder,
@@ -149,10 +160,12 @@ impl Browser {
         browser
     }
 
-    /// Ends the session.
-    pub(crate) async fn stop(mut self) {
-        self.order("DELETE", "", &Value::Null).await;
-        self.driver.kill().await.expect("it ends");
+    /// Ends the session, and with it the browser: a driver that is killed leaves its browser running.
+    fn end(&self) -> io::Result<()> {
+        let mut stream = net::TcpStream::connect((net::Ipv4Addr::LOCALHOST, self.port))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        write!(stream, "DELETE {} HTTP/1.1\r\nHost: localhost\r\n\r\n", self.session)?;
+        stream.read_exact(&mut [0])
     }
 
     /// Opens an address.

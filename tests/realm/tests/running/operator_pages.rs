@@ -309,7 +309,7 @@ async fn an_operator_watches_a_realm_in_a_browser() {
     otto.look_in_both("alarm").await;
     realm.start_again("login");
     check_limits(&otto, (address, &link)).await;
-    otto.stop().await;
+    drop(otto);
     check_record(&realm);
     // The console ends with the realm.
     realm.stop_and_verify().await;

@@ -337,7 +337,6 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
         person.click("#leave").await;
         person.until("text('#why') === 'You have left.'").await;
         person.browser.look_in_both("play-enter").await;
-        person.browser.stop().await;
     }
     let realm = play.folder.path().join("realm");
     assert!(has_receipt(&realm.join("play")), "the receipt is kept");
