@@ -1,10 +1,10 @@
 //! Follows "Your first game in 20 minutes" from an empty folder: every command on the page is run, and every change
 //! made.
 //!
-//! The line before a block of `rust`, `xml` or `ts` says where it belongs: "`path`, before `text`:" is the line above the first
-//! one with this text, and "`path`, at the end:" the end of the file. Commands of a block `sh` must succeed, those of
-//! `sh fails` must not. Each line of a block `text` must be part of what the commands before it printed. `sh realm` needs
-//! the binaries of the services beside this one, and is skipped if they are not built.
+//! The line before a block of `rust`, `xml`, `ts` or `html` says where it belongs: "`path`, before `text`:" is the line
+//! above the first one with this text, and "`path`, at the end:" the end of the file. Commands of a block `sh` must
+//! succeed, those of `sh fails` must not. Each line of a block `text` must be part of what the commands before it printed.
+//! `sh realm` needs the binaries of the services beside this one, and is skipped if they are not built.
 //!
 //! The first run in a target folder compiles all dependencies of a game once more, for minutes: the game is a workspace
 //! of its own, with fewer features of them. Later runs compile only what has changed.
@@ -228,7 +228,7 @@ fn the_first_game_is_made_changed_tested_and_demonstrated() {
                 let missing = content.lines().find(|line| !reader.printed.contains(line));
                 assert!(missing.is_none(), "{missing:?} was not printed:\n{}", reader.printed);
             }
-            "rust" | "xml" | "ts" => reader.change(caption, content),
+            "rust" | "xml" | "ts" | "html" => reader.change(caption, content),
             _ => panic!("no such block: {kind}"),
         }
     }

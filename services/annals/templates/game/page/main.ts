@@ -39,7 +39,7 @@ class Game {
     private readonly name: string,
     password: string,
   ) {
-    this.avatars.onCall("onSay", (avatar, text) => this.said(avatar.get("name") ?? "somebody", text));
+    this.avatars.onCall("onSay", (avatar, text) => this.said(nameOf(avatar), text));
     this.client = new Client({
       // The server of this page passes both on to the realm.
       url: `ws://${location.host}/login`,
@@ -140,6 +140,11 @@ class Game {
   }
 }
 
+/** An avatar's name; those of bots have none. */
+function nameOf(avatar: Avatar): string {
+  return avatar.get("name") || "somebody";
+}
+
 function describe(reason: (Event & { kind: "ended" })["reason"]): string {
   switch (reason.kind) {
     case "left":
@@ -148,6 +153,10 @@ function describe(reason: (Event & { kind: "ended" })["reason"]): string {
       const { until, reason: why } = reason.ban;
       return `This account is banned${until === undefined ? "" : ` until ${until.toLocaleString()}`}: ${why}`;
     }
+    case "loginRefused":
+      return reason.reason === "WrongPassword"
+        ? "Another player has this name, or the password is wrong."
+        : `The log-in was refused: ${reason.reason}.`;
     default:
       return `The session has ended: ${reason.reason}.`;
   }
