@@ -77,7 +77,7 @@ export class WebTransportConnection implements Connection {
       void this.readBackground();
       await this.readFrames(stream.readable.getReader());
     }
-    const reason = await Promise.race([this.sessionEnd, sleep(CLOSE_WITHIN)]);
+    const reason = await this.end();
     this.silence?.end();
     const { listener } = this;
     this.listener = undefined;
@@ -134,15 +134,18 @@ export class WebTransportConnection implements Connection {
         return;
       }
       const end = await this.readFrames(stream.getReader());
-      if (end === "broken" && !(await this.ends())) {
+      if (end === "broken" && (await this.end()) === undefined) {
         return this.fail("Lost");
       }
     }
   }
 
-  /** Whether the session ends: its streams break first, and on a busy machine its end is known much later. */
-  private async ends(): Promise<boolean> {
-    return (await Promise.race([this.sessionEnd, sleep(CLOSE_WITHIN)])) !== undefined;
+  /**
+   * Why the session has ended, or is about to: its streams end first, and on a busy machine its end is known much later.
+   * `undefined` if it goes on.
+   */
+  private end(): Promise<CloseReason | undefined> {
+    return Promise.race([this.sessionEnd, sleep(CLOSE_WITHIN)]);
   }
 
   private async readDatagrams(): Promise<void> {
