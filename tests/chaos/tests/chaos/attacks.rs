@@ -24,7 +24,7 @@ use attack::Attack;
 use target::{PAGE, Target};
 use usage::{Observer, Usage};
 
-/// Memory that a process that clients reach may have more of after all attacks.
+/// Memory that a process may have more of after all attacks.
 const MAX_GROWTH: u64 = 128 << 20;
 
 /// Time until all effects of an attack are counted: connections without a first frame are closed after 5 s, and failed
@@ -97,8 +97,7 @@ pub(crate) async fn run(bots: usize, times: Times) -> Vec<String> {
     }
     let after = observer.usage(Duration::ZERO).await;
     for (process, grown) in after.growth(&memory) {
-        // The store grows with what the bots do, as in calm; no client reaches it.
-        if grown > MAX_GROWTH && !process.starts_with("db/") {
+        if grown > MAX_GROWTH {
             age.fail(&format!("{process} holds {} MB more than before", grown >> 20));
         }
     }
