@@ -25,6 +25,10 @@ use crate::{
 /// Maximum time for a part of the scene, on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
+/// Distance, metres, at which chat is heard for certain: it reaches 100 m, and who enters the world may be placed farther
+/// from somebody else.
+const NEAR: u32 = 50;
+
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -162,14 +166,22 @@ impl Person {
         self.ask(condition).await == Value::Bool(true)
     }
 
-    /// Waits until a condition holds in the page.
+    /// Waits until a condition holds in the page; panics with what the page shows on timeout.
     async fn until(&self, condition: &str) {
-        within(TIMEOUT, &format!("{}: {condition}", self.name), async {
+        let holds = async {
             while !self.is_so(condition).await {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
-        })
-        .await;
+        };
+        if tokio::time::timeout(TIMEOUT, holds).await.is_err() {
+            let shown = self.ask("document.body.innerText").await;
+            let lines = self.ask("text('#lines')").await;
+            panic!(
+                "{}: {condition}: not within {} s; the page shows: {shown}; its chat: {lines}",
+                self.name,
+                TIMEOUT.as_secs()
+            );
+        }
     }
 
     async fn click(&self, selector: &str) {
@@ -182,13 +194,40 @@ impl Person {
         self.browser.press(key).await;
     }
 
-    /// Walks east for so long that others see it.
-    async fn walk(&self) {
-        self.ask("dispatchEvent(new KeyboardEvent('keydown', { code: 'KeyD' }))")
-            .await;
-        tokio::time::sleep(POLL_INTERVAL * 20).await;
-        self.ask("dispatchEvent(new KeyboardEvent('keyup', { code: 'KeyD' }))")
-            .await;
+    /// Walks in a direction, such as `north-east`, for so long that others see it.
+    async fn walk(&self, direction: &str) {
+        for (event, pause) in [("keydown", POLL_INTERVAL * 20), ("keyup", Duration::ZERO)] {
+            for part in direction.split('-') {
+                let code = match part {
+                    "north" => "KeyW",
+                    "south" => "KeyS",
+                    "west" => "KeyA",
+                    "east" => "KeyD",
+                    other => panic!("{other} is no direction"),
+                };
+                self.ask(&format!(
+                    "dispatchEvent(new KeyboardEvent('{event}', {{ code: '{code}' }}))"
+                ))
+                .await;
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Walks towards somebody in view until they are near.
+    async fn approach(&self, name: &str) {
+        within(TIMEOUT, &format!("{} to be near {name}", self.name), async {
+            loop {
+                let line = self.sees(name).await;
+                let (_, place) = line.rsplit_once(", ").expect("its place");
+                let (metres, direction) = place.split_once(" m ").expect("distance and direction");
+                if metres.parse::<u32>().expect("a number") <= NEAR {
+                    return;
+                }
+                self.walk(direction).await;
+            }
+        })
+        .await;
     }
 
     /// Selects a panel, which a small window shows alone.
@@ -300,8 +339,8 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
     within(TIMEOUT, "Ann to be seen elsewhere", async {
         // A short way across Bob's line of sight changes neither the direction nor the distance in metres.
         while bob.sees("Ann").await == before {
-            ann.walk().await;
-            // Under load Bob's page shows it later. Ann must stay within the distance of chat meanwhile.
+            ann.walk("east").await;
+            // Under load Bob's page shows it later.
             for _ in 0..100 {
                 if bob.sees("Ann").await != before {
                     break;
@@ -311,6 +350,7 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
         }
     })
     .await;
+    ann.approach("Bob").await;
     ann.say("hello Bob").await;
     bob.hear("Ann", "hello Bob").await;
 
