@@ -6,14 +6,15 @@
 //! messages of the other are.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
 use annals_def::{EntityType, Replaced, Schema, Value, check};
 use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
-use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, SessionId, TypeId};
-use annals_node::{Behaviour, GhostView, Trail, check_args, time::Mono};
+use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, Part, SessionId, TypeId};
+use annals_node::{Behaviour, GhostView, OwnerError, PanicPolicy, Trail, check_args, time::Mono};
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
 use crate::{
@@ -72,6 +73,9 @@ pub(crate) struct GhostUpdateContext<'a> {
     pub(crate) at: Moment,
     pub(crate) schema: &'a Schema,
     pub(crate) behaviour: &'a dyn Behaviour,
+    pub(crate) panics: PanicPolicy,
+    /// Collects panics of behaviour.
+    pub(crate) panicked: &'a RefCell<Vec<OwnerError>>,
 }
 
 /// A request for missing history: an entity, and the newest history number that is known of it.
@@ -206,7 +210,15 @@ impl Ghost {
     ) {
         if let Some(entity_type) = hearing.schema.entity_type(self.type_id) {
             let view = self.view(entity, entity_type);
-            hearing.behaviour.ghost_changed(&view, property, replaced);
+            let notified = || hearing.behaviour.ghost_changed(&view, property, replaced);
+            if let Err(message) = hearing.panics.run(notified) {
+                hearing.panicked.borrow_mut().push(OwnerError::Panicked {
+                    entity,
+                    part: Part::Cell,
+                    entity_type: entity_type.name.clone(),
+                    message,
+                });
+            }
         }
     }
 }

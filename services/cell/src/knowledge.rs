@@ -104,10 +104,13 @@ impl Knowledge {
         let at = self.moment(cx);
         let schema = std::sync::Arc::clone(cx.schema());
         let behaviour = std::sync::Arc::clone(cx.behaviour());
+        let panicked = RefCell::default();
         let hearing = GhostUpdateContext {
             at,
             schema: &schema,
             behaviour: behaviour.as_ref(),
+            panics: cx.panics(),
+            panicked: &panicked,
         };
         match message {
             GhostMessage::Image { entity, image } => {
@@ -134,6 +137,10 @@ impl Knowledge {
             }
             GhostMessage::Ask { .. } => {}
         }
+        panicked
+            .into_inner()
+            .into_iter()
+            .for_each(|panicked| cx.report(panicked));
     }
 
     /// Records property changes of a ghost.

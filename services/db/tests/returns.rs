@@ -182,6 +182,7 @@ fn take_over(now: u64, epoch: Epoch, log: &[Vec<u8>]) -> Owner<LedgerRole> {
         ids: 0..1,
         schema,
         behaviour: no_behaviour(),
+        panics: annals_node::PanicPolicy::Propagate,
         dice: Box::new(split_mix(1)),
         keys: std::collections::BTreeMap::new(),
     };

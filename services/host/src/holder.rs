@@ -732,6 +732,7 @@ async fn take_over<R: Role>(
         ids: terms.ids.clone(),
         schema: Arc::clone(&process.schema),
         behaviour: Arc::clone(&terms.behaviour),
+        panics: annals_node::PanicPolicy::Report,
         dice: crate::process::dice(),
         keys,
     };

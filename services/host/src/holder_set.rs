@@ -16,7 +16,7 @@ use annals_director::Stage as LifecycleStage;
 use annals_event::OwnerState;
 use annals_ids::{Epoch, OwnerId};
 use annals_node::{
-    Behaviour, Input, LifecycleEvent, Played, Role,
+    Behaviour, Input, LifecycleEvent, Played, Role, panics,
     time::Mono,
     writer::{self, Durability, Tip},
 };
@@ -527,7 +527,18 @@ where
     }
 
     async fn end(&mut self, owner: OwnerId) {
-        if let Some(held) = self.held.remove(&owner) {
+        if let Some(mut held) = self.held.remove(&owner) {
+            if held.task.is_finished()
+                && let Err(ended) = (&mut held.task).await
+                && let Ok(panic) = ended.try_into_panic()
+            {
+                let message = panics::message(panic.as_ref());
+                tracing::error!(
+                    %owner, epoch = %held.epoch, message,
+                    "the owner's task panicked, which is a defect: the owner is taken over from its log; keep this log, \
+                     where `panicked at` is followed by the place"
+                );
+            }
             tracing::info!(%owner, epoch = %held.epoch, "released the owner");
             held.task.abort();
             self.holders.set_next(owner, false);

@@ -33,6 +33,7 @@ use crate::{
     outbound::OutboundAnswer,
     output::{Output, Played, Request},
     owner_context::{GlobalNotice, Local, OwnerContext, OwnerContextParts},
+    panics::PanicPolicy,
     schedule::Due,
     tally::{CostKind, Member},
     time::{Mono, Now},
@@ -173,6 +174,8 @@ pub struct Beginning {
     pub schema: Arc<Schema>,
     /// The game.
     pub behaviour: Arc<dyn Behaviour>,
+    /// What to do when it panics.
+    pub panics: PanicPolicy,
     /// Source of random numbers.
     pub dice: Box<dyn FnMut() -> u64 + Send>,
     /// Keys of the stored entities that are active in `state` (rule P5).
@@ -201,6 +204,7 @@ impl<R: Role> Owner<R> {
             ids,
             schema,
             behaviour,
+            panics,
             dice,
             keys,
         } = beginning;
@@ -211,6 +215,7 @@ impl<R: Role> Owner<R> {
         let cx = OwnerContext::new(OwnerContextParts {
             schema,
             behaviour,
+            panics,
             journal,
             ids: IdBlocks::new(ids),
             dice,
@@ -685,7 +690,9 @@ impl<R: Role> Owner<R> {
             }),
             Err(error) => Some(Answer::Fail(error)),
         };
-        if let Some(outcome) = answer.unwrap_or(Answer::Fail(CallError::NoSuchEntity)).outcome() {
+        // The entity exists, so only a panic leaves no answer.
+        let answer = answer.unwrap_or_else(|| Answer::Fail(CallError::Internal("the method panicked".to_owned())));
+        if let Some(outcome) = answer.outcome() {
             self.cx.reply(caller, outcome);
         }
     }

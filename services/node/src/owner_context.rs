@@ -24,6 +24,7 @@ use crate::{
     ids::IdBlocks,
     journal::Journal,
     output::{Output, Request},
+    panics::PanicPolicy,
     routes::Routes,
     schedule::{Due, Schedule},
     tally::{CostKind, Member, Tally},
@@ -60,6 +61,7 @@ pub struct OwnerContext {
     pub(crate) now: Now,
     pub(crate) schema: Arc<Schema>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
+    panics: PanicPolicy,
     pub(crate) journal: Journal,
     pub(crate) gate: Gate<Output>,
     pub(crate) routes: Routes,
@@ -97,6 +99,7 @@ pub struct OwnerContext {
 pub(crate) struct OwnerContextParts {
     pub(crate) schema: Arc<Schema>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
+    pub(crate) panics: PanicPolicy,
     pub(crate) journal: Journal,
     pub(crate) ids: IdBlocks,
     pub(crate) dice: Box<dyn FnMut() -> u64 + Send>,
@@ -110,6 +113,7 @@ impl OwnerContext {
             now: Now::default(),
             schema: parts.schema,
             behaviour: parts.behaviour,
+            panics: parts.panics,
             journal: parts.journal,
             gate: Gate::new(),
             routes: Routes::default(),
@@ -375,6 +379,12 @@ impl OwnerContext {
     /// Queues an error for the process log.
     pub fn report(&mut self, trouble: OwnerError) {
         self.troubles.push(self.journal.label(), trouble);
+    }
+
+    /// What to do when behaviour panics.
+    #[must_use]
+    pub fn panics(&self) -> PanicPolicy {
+        self.panics
     }
 
     /// Costs of members of entity types since the take-over.

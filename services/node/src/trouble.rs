@@ -26,6 +26,18 @@ pub enum OwnerError {
         entity_type: String,
         denied: Denied,
     },
+    /// Behaviour has a defect.
+    #[error(
+        "behaviour of the {part} part of entity {entity} ({entity_type}) panicked: {message}; what it did before \
+         stays, and its caller gets an error; `panicked at` before this line in the log is followed by the place"
+    )]
+    Panicked {
+        entity: EntityId,
+        part: Part,
+        entity_type: String,
+        /// The panic's own.
+        message: String,
+    },
     /// The realm cannot begin.
     #[error(
         "the game's first entity, of type {type_id}, was not created: {denied}; fix the game and restart the base \

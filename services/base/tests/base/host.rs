@@ -449,6 +449,7 @@ fn take_over(
         ids: epoch.0 << 20..(epoch.0 + 1) << 20,
         schema: Arc::clone(schema),
         behaviour: Arc::new(game.clone()),
+        panics: annals_node::PanicPolicy::Propagate,
         dice: Box::new(seed),
         keys,
     };

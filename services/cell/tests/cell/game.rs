@@ -27,6 +27,9 @@ pub(crate) const ACCOUNT: TypeId = TypeId(3);
 /// Seen only by clients for which behaviour names it.
 pub(crate) const SIGN: TypeId = TypeId(4);
 
+/// The message of a panic that a test asked for.
+pub(crate) const DEFECT: &str = "a defect of the game";
+
 /// Milliseconds between two actions of an entity by itself.
 const BEAT: u64 = 150;
 
@@ -149,6 +152,12 @@ pub(crate) const FAIL: u64 = 210;
 pub(crate) const FORBID: u64 = 211;
 pub(crate) const DELAY: u64 = 212;
 
+/// Argument of `act`: write something into a property, say it, and panic with [`DEFECT`].
+pub(crate) const PANIC: u64 = 213;
+
+/// Argument of `act`: panic as a core does when its own state is wrong.
+pub(crate) const BREAK: u64 = 214;
+
 /// The tag of a trap that ends each entity that enters it.
 pub(crate) const KILL: u32 = 900;
 
@@ -172,6 +181,8 @@ pub(crate) type GhostChange = (EntityId, MemberId, Replaced, Value);
 pub(crate) struct Game {
     /// Whether entities act by themselves.
     pub(crate) lively: AtomicBool,
+    /// Whether each of their hooks panics at its end.
+    pub(crate) panicky: AtomicBool,
     /// The entity to which each avatar sends a number when its timer fires (0 for none), and the last number.
     pub(crate) pestered: AtomicU64,
     pub(crate) last: AtomicU64,
@@ -211,6 +222,7 @@ impl Behaviour for Game {
         if context.part() == Part::Cell && context.entity_type().name != "Statue" {
             context.set_timer(BEAT, BEAT, 0);
         }
+        self.panic();
     }
 
     fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
@@ -235,9 +247,11 @@ impl Behaviour for Game {
         if context.entity_type().name == "Creature" {
             wander(context);
         }
+        self.panic();
     }
 
     fn client_moves(&self, _context: &mut Context<'_>, to: Place) -> bool {
+        self.panic();
         let fence = self.fence.load(Ordering::Relaxed);
         fence == 0 || to.position.x <= fence as f32
     }
@@ -311,6 +325,7 @@ impl Behaviour for Game {
             .lock()
             .expect("the lock is not poisoned")
             .push(change);
+        self.panic();
     }
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
@@ -333,6 +348,11 @@ impl Behaviour for Game {
             (ACT, [Value::UInt(FAIL)]) => return Answer::Fail(poor()),
             (ACT, [Value::UInt(FORBID)]) => return Answer::Fail(forbidden()),
             (ACT, [Value::UInt(DELAY)]) => return Answer::Later,
+            (ACT, [Value::UInt(PANIC)]) => {
+                (2..=6).for_each(|what| act(context, what));
+                panic!("{DEFECT}");
+            }
+            (ACT, [Value::UInt(BREAK)]) => panic!("invariant: it never breaks"),
             (ACT, [Value::UInt(what)]) if *what >= POST => self.post(context, *what - POST),
             (ACT, [Value::UInt(what)]) => act(context, *what),
             (JUMP, [Value::Float32(x)]) => jump(context, *x),
@@ -346,6 +366,10 @@ impl Behaviour for Game {
 }
 
 impl Game {
+    fn panic(&self) {
+        assert!(!self.panicky.load(Ordering::Relaxed), "{DEFECT}");
+    }
+
     /// Sends a receiver the next number, which also identifies the sender.
     fn post(&self, context: &mut Context<'_>, to: u64) {
         let to = usize::try_from(to).expect("there are two");

@@ -25,6 +25,7 @@ mod movements;
 mod oracle;
 mod outage;
 mod overview;
+mod panics;
 mod physics;
 mod process;
 mod questions;

@@ -6,7 +6,7 @@ use annals_def::Schema;
 use annals_event::{Batch, Event, FrozenBatch, Imprint, OwnerState};
 use annals_ids::{Epoch, OwnerId};
 use annals_node::{
-    BLOCK, Beginning, Behaviour, Input, Output, Owner, Role,
+    BLOCK, Beginning, Behaviour, Input, Output, Owner, PanicPolicy, Role,
     time::{Mono, Now},
     writer::{self, ANSWER_TIMEOUT, Action, Chain, Durability, Tip},
 };
@@ -20,7 +20,7 @@ pub(crate) struct Process<R: Role> {
     /// `None` while it is down.
     pub(crate) owner: Option<Owner<R>>,
     log: Vec<FrozenBatch>,
-    epoch: Epoch,
+    pub(crate) epoch: Epoch,
     /// Assigned by the store when the log is cut.
     call_generation: u64,
     /// The pending request to the log, and when the log answers it.
@@ -41,6 +41,7 @@ enum Asked {
 pub(crate) struct Game {
     pub(crate) schema: Arc<Schema>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
+    pub(crate) panics: PanicPolicy,
 }
 
 impl<R: Role> Process<R> {
@@ -94,6 +95,7 @@ impl<R: Role> Process<R> {
             ids: first..first + BLOCK,
             schema: Arc::clone(&game.schema),
             behaviour: Arc::clone(&game.behaviour),
+            panics: game.panics,
             dice: Box::new(annals_def::split_mix(seed)),
             keys: std::collections::BTreeMap::new(),
             state,

@@ -11,7 +11,7 @@ use annals_def::{Schema, Value};
 use annals_event::{CellCreation, Image, Place};
 use annals_ids::{EntityId, MemberId, OwnerId, SessionId, SpaceId, TypeId, WallTime, WorldTime};
 use annals_node::{
-    Input, Output, OwnerContext,
+    Input, Output, OwnerContext, PanicPolicy,
     outbound::{OutboundAnswer, OutboundCall, answered},
     time::{Mono, Now},
 };
@@ -111,6 +111,7 @@ impl World {
         let context = process::Game {
             schema,
             behaviour: Arc::clone(&game) as _,
+            panics: PanicPolicy::Propagate,
         };
         let mut world = Self {
             now: Mono(1_000_000),
@@ -173,6 +174,18 @@ impl World {
     /// Limits the downstream of each client from here on, bits per second. Every cell restarts.
     pub(crate) fn limit(&mut self, bits: u32) {
         self.downstream = NonZeroU32::new(bits);
+        for id in [WEST, MIDDLE, EAST] {
+            self.crash(id);
+            self.start(id);
+        }
+        self.run(300);
+    }
+
+    /// From here on owners report panics of behaviour, as in a realm. All of them restart.
+    pub(crate) fn report_panics(&mut self) {
+        self.context.panics = PanicPolicy::Report;
+        self.crash(HOME);
+        self.start_home();
         for id in [WEST, MIDDLE, EAST] {
             self.crash(id);
             self.start(id);

@@ -136,6 +136,7 @@ fn take_over<R: Role>(
         ids: first..first + (1 << 20),
         schema: Arc::clone(schema),
         behaviour: Arc::clone(behaviour),
+        panics: annals_node::PanicPolicy::Propagate,
         dice: Box::new(annals_def::split_mix(first)),
         keys,
     };

@@ -14,6 +14,7 @@ use crate::{
     around::{Around, Nowhere},
     behaviour::{Bootstrap, Caller},
     owner_context::OwnerContext,
+    trouble::OwnerError,
 };
 
 /// Database state of an entity to be created; the default is that of an entity that is not stored.
@@ -173,7 +174,8 @@ impl OwnerContext {
         Ok(properties)
     }
 
-    /// Runs behaviour for an entity that is real here, and lends it the surroundings.
+    /// Runs behaviour for an entity that is real here, and lends it the surroundings. `None` if the entity is not real
+    /// here, or behaviour panicked, which is reported.
     pub fn run<T>(
         &mut self,
         entity: EntityId,
@@ -181,8 +183,24 @@ impl OwnerContext {
         what: impl FnOnce(&dyn crate::Behaviour, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let behaviour = std::sync::Arc::clone(&self.behaviour);
+        // Behaviour may end the entity before it panics.
+        let type_id = self.image(entity)?.type_id;
+        let panics = self.panics();
         let mut context = Context::new(self, around, entity)?;
-        Some(what(behaviour.as_ref(), &mut context))
+        match panics.run(|| what(behaviour.as_ref(), &mut context)) {
+            Ok(result) => Some(result),
+            Err(message) => {
+                self.report(OwnerError::Panicked {
+                    entity,
+                    part: self.journal.part(),
+                    entity_type: self
+                        .type_of(type_id)
+                        .map_or_else(String::new, |found| found.name.clone()),
+                    message,
+                });
+                None
+            }
+        }
     }
 
     /// Answers a call, if its caller waits for it; sends an error in place of an answer that is too large.

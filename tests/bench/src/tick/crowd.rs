@@ -204,6 +204,7 @@ impl Crowd {
             ids: epoch.0 * BLOCK..(epoch.0 + 1) * BLOCK,
             schema,
             behaviour: Arc::new(Walkers),
+            panics: annals_node::PanicPolicy::Report,
             dice: Box::new(split_mix(1)),
             keys: std::collections::BTreeMap::new(),
             state,

@@ -268,14 +268,6 @@ impl World {
                 .fold(CellRole::take_over(&state, now.mono), CellRole::with_downstream),
             LedgerRole::take_over(&state, now.mono),
         );
-        let behaviour: Arc<dyn Behaviour> = match kind {
-            OwnerKind::Base | OwnerKind::Cell => Arc::new(Game {
-                beasts: self.plan.crossing.map_or(0, |crossing| crossing.beasts),
-                squints: self.plan.squints(),
-                visits: self.plan.visits,
-            }),
-            OwnerKind::Ledger => no_behaviour(),
-        };
         let durability = match kind {
             OwnerKind::Base | OwnerKind::Cell => self.plan.shape.durability,
             OwnerKind::Ledger => Durability::Archive,
@@ -289,7 +281,8 @@ impl World {
             durability,
             ids,
             schema: Arc::clone(&self.schema),
-            behaviour,
+            behaviour: self.behaviour(kind),
+            panics: annals_node::PanicPolicy::Propagate,
             dice: Box::new(annals_def::split_mix(seed)),
             keys,
         };
@@ -305,6 +298,17 @@ impl World {
         if kind == OwnerKind::Ledger {
             let (outbox, since) = (Outbox::default(), self.now);
             self.after(0, Step::Carry { hold, outbox, since });
+        }
+    }
+
+    fn behaviour(&self, kind: OwnerKind) -> Arc<dyn Behaviour> {
+        match kind {
+            OwnerKind::Base | OwnerKind::Cell => Arc::new(Game {
+                beasts: self.plan.crossing.map_or(0, |crossing| crossing.beasts),
+                squints: self.plan.squints(),
+                visits: self.plan.visits,
+            }),
+            OwnerKind::Ledger => no_behaviour(),
         }
     }
 
