@@ -40,8 +40,9 @@ const JOURNAL_BYTES: u64 = 256 * 1024 * 1024;
 /// old realm"). It is stored when the store is created.
 const MEMORY_TABLE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Memory for blocks of tables, in bytes.
-const CACHE_BYTES: u64 = 64 * 1024 * 1024;
+/// Memory for blocks of tables, in bytes. More costs memory and saves no measurable time (docs/performance.md, "An old
+/// realm").
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Why an embedded store cannot be opened.
 #[derive(Debug, thiserror::Error)]
