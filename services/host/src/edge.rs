@@ -142,7 +142,9 @@ pub enum EdgeCommand {
 #[derive(Debug, Error)]
 pub enum EdgeError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}; another process may use it, or the address is not of this machine")]
+    #[error(
+        "cannot listen on {address}; another process may use it, or the address is not of this machine; --listen names another one"
+    )]
     Bind {
         address: SocketAddr,
         /// The cause.

@@ -50,12 +50,20 @@ impl Check {
         if found.diagnostics.iter().any(is_nothing) {
             return ExitCode::from(CANNOT_RUN);
         }
-        let gravest = if self.strict { Severity::Lint } else { Severity::Error };
-        if found.schema.is_none() || found.diagnostics.iter().any(|d| d.severity <= gravest) {
+        if found.schema.is_none() || self.refused(&found) > 0 {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
         }
+    }
+
+    /// Number of findings that `--strict` does not accept in definitions that compile.
+    fn refused(&self, found: &Compiled) -> usize {
+        if !self.strict || found.schema.is_none() {
+            return 0;
+        }
+        let findings = found.diagnostics.iter();
+        findings.filter(|finding| finding.severity <= Severity::Lint).count()
     }
 
     fn compiled(&self, tree: &Tree) -> Compiled {
@@ -79,7 +87,12 @@ impl Check {
     fn text(&self, found: &Compiled) -> String {
         let (folder, dialect) = (self.dir.display(), &found.dialect);
         let gravest = found.diagnostics.iter().min_by_key(|diagnostic| diagnostic.severity);
-        let verdict = format!("compiles: {}\n", found.verdict());
+        let mut verdict = format!("compiles: {}\n", found.verdict());
+        match self.refused(found) {
+            0 => {}
+            1 => verdict += "strict: no, because of one finding\n",
+            refused => verdict += &format!("strict: no, because of {refused} findings\n"),
+        }
         let Some(gravest) = gravest else {
             let types = found.schema.as_ref().map_or(0, |schema| schema.types().len());
             let plural = if types == 1 { "" } else { "s" };

@@ -83,6 +83,28 @@ fn the_check_reports_whether_the_definitions_compile_and_why() {
 }
 
 #[test]
+fn a_strict_check_says_why_it_fails_although_the_definitions_compile() {
+    for (definitions, expected) in [
+        (CLEAN, None),
+        (ODD, Some("\nstrict: no, because of one finding\n")),
+        (WRONG, None),
+    ] {
+        let dir = world(definitions);
+        let strict = said(&annals(dir.path(), &["check", ".", "--strict"]));
+        match expected {
+            Some(expected) => assert!(strict.contains(expected), "{strict}"),
+            None => assert!(!strict.contains("strict:"), "{strict}"),
+        }
+        let plain = said(&annals(dir.path(), &["check", "."]));
+        assert!(!plain.contains("strict:"), "{plain}");
+    }
+    let noted = world(CLEAN);
+    fs::write(noted.path().join("entity_defs/Unlisted.def"), "<root/>").expect("a file");
+    let strict = annals(noted.path(), &["check", ".", "--strict"]);
+    assert!(strict.status.success() && said(&strict).contains("note[D0603]") && !said(&strict).contains("strict:"));
+}
+
+#[test]
 fn an_error_behind_thousands_of_warnings_fails_the_check() {
     let dir = tempfile::tempdir().expect("a folder");
     fs::create_dir(dir.path().join("entity_defs")).expect("a folder");

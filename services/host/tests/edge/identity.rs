@@ -85,6 +85,8 @@ fn a_port_in_use_is_reported() {
     let error = bind(address).unwrap_err().to_string();
     assert_eq!(
         error,
-        format!("cannot listen on {address}; another process may use it, or the address is not of this machine")
+        format!(
+            "cannot listen on {address}; another process may use it, or the address is not of this machine; --listen names another one"
+        )
     );
 }
