@@ -6,7 +6,7 @@ import { CLOSE_REASONS, type CloseReason } from "./frames.js";
 /** An echo request, and its answer. */
 const ECHO = Uint8Array.of(0);
 /** Milliseconds for a session whose streams have ended to end. */
-const CLOSE_WITHIN = 3_000;
+const CLOSE_WITHIN = 6_000;
 /** Milliseconds for a server to receive what was written before a close. */
 const LAST_WRITE_WITHIN = 2_000;
 
@@ -77,8 +77,9 @@ export class WebTransportConnection implements Connection {
       void this.readBackground();
       await this.readFrames(stream.readable.getReader());
     }
-    const reason = await this.end();
+    // Nothing more will be heard, and the end may be known after a longer silence than a connection may have.
     this.silence?.end();
+    const reason = await this.end();
     const { listener } = this;
     this.listener = undefined;
     if (reason === undefined) {

@@ -29,7 +29,7 @@ pub(super) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 pub(super) const FIRST_FRAME_WITHIN: Duration = Duration::from_secs(5);
 
 /// Timeout for a client to read what was written before a close.
-pub(super) const LAST_READ_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const LAST_READ_WITHIN: Duration = Duration::from_secs(5);
 
 /// Priority of the background stream; that of the other is 0.
 const BACKGROUND_PRIORITY: i32 = -1;
