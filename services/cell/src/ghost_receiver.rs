@@ -14,7 +14,7 @@ use std::{
 use annals_def::{EntityType, Replaced, Schema, Value, check};
 use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, Part, SessionId, TypeId};
-use annals_node::{Behaviour, GhostView, OwnerError, PanicPolicy, Trail, check_args, time::Mono};
+use annals_node::{Behaviour, GhostView, OwnerError, PanicPolicy, Trail, check_args, panics::Panic, time::Mono};
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
 use crate::{
@@ -211,7 +211,7 @@ impl Ghost {
         if let Some(entity_type) = hearing.schema.entity_type(self.type_id) {
             let view = self.view(entity, entity_type);
             let notified = || hearing.behaviour.ghost_changed(&view, property, replaced);
-            if let Err(message) = hearing.panics.run(notified) {
+            if let Err(Panic { message }) = hearing.panics.run(notified) {
                 hearing.panicked.borrow_mut().push(OwnerError::Panicked {
                     entity,
                     part: Part::Cell,

@@ -24,6 +24,8 @@
 //! - Everything is an event in the log first, and is sent or shown after that.
 //! - A denied operation changes nothing. [`Denied`](node::Denied) says why, in words for developers. Any function that
 //!   records something may be denied as [`Denied::Spent`](node::Denied::Spent): one input may record a few MiB.
+//! - A panic ends a method or hook like an error: what it did before stays, the process log has the place, and the owner
+//!   continues. In a game's tests, a panic fails the test.
 //! - Times are milliseconds of game time, distances metres, speeds m/s, angles radians, unless something else is said.
 //!
 //! ## The part itself

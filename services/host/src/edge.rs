@@ -143,7 +143,7 @@ pub enum EdgeCommand {
 pub enum EdgeError {
     /// The address cannot be listened on.
     #[error(
-        "cannot listen on {address}; another process may use it, or the address is not of this machine; --listen names another one"
+        "cannot listen on {address}; another process may use it, or the address is not of this machine; --listen names another address"
     )]
     Bind {
         address: SocketAddr,

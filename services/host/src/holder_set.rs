@@ -533,10 +533,10 @@ where
                 && let Ok(panic) = ended.try_into_panic()
             {
                 let message = panics::message(panic.as_ref());
+                self.process.metrics.troubles.add(1);
                 tracing::error!(
                     %owner, epoch = %held.epoch, message,
-                    "the owner's task panicked, which is a defect: the owner is taken over from its log; keep this log, \
-                     where `panicked at` is followed by the place"
+                    "the owner's task panicked, which is a defect: the owner is taken over from its log; keep this log"
                 );
             }
             tracing::info!(%owner, epoch = %held.epoch, "released the owner");

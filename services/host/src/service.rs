@@ -280,6 +280,7 @@ fn run_service<E: std::error::Error + 'static>(
 fn prepare(flags: &Flags) -> Result<(Config, Settings, ProcessLog), String> {
     let config = Config::load(flags).map_err(|mistakes| mistakes.to_string())?;
     let log = telemetry::init(&config.log, config.log_format).map_err(|error| error.to_string())?;
+    annals_node::panics::report_places();
     let settings = Settings {
         realm: config.realm.clone(),
         nats: config.nats.clone(),

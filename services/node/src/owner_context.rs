@@ -62,6 +62,8 @@ pub struct OwnerContext {
     pub(crate) schema: Arc<Schema>,
     pub(crate) behaviour: Arc<dyn Behaviour>,
     panics: PanicPolicy,
+    /// Whether an event is being recorded: the log may have less than the state.
+    is_recording: bool,
     pub(crate) journal: Journal,
     pub(crate) gate: Gate<Output>,
     pub(crate) routes: Routes,
@@ -114,6 +116,7 @@ impl OwnerContext {
             schema: parts.schema,
             behaviour: parts.behaviour,
             panics: parts.panics,
+            is_recording: false,
             journal: parts.journal,
             gate: Gate::new(),
             routes: Routes::default(),
@@ -277,6 +280,12 @@ impl OwnerContext {
 
     /// Records an event, and updates soft state accordingly. `shown` gives it a history number.
     pub fn record(&mut self, subject: Subject, shown: bool, body: Body) {
+        self.is_recording = true;
+        self.record_whole(subject, shown, body);
+        self.is_recording = false;
+    }
+
+    fn record_whole(&mut self, subject: Subject, shown: bool, body: Body) {
         let entity = match subject {
             Subject::Entity(entity, _) => Some(entity),
             Subject::Owner => None,
@@ -379,6 +388,11 @@ impl OwnerContext {
     /// Queues an error for the process log.
     pub fn report(&mut self, trouble: OwnerError) {
         self.troubles.push(self.journal.label(), trouble);
+    }
+
+    /// Whether a panic has left an event half recorded.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.is_recording
     }
 
     /// What to do when behaviour panics.

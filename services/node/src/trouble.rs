@@ -29,13 +29,13 @@ pub enum OwnerError {
     /// Behaviour has a defect.
     #[error(
         "behaviour of the {part} part of entity {entity} ({entity_type}) panicked: {message}; what it did before \
-         stays, and its caller gets an error; `panicked at` before this line in the log is followed by the place"
+         stays, and the rest is not done, as after an error"
     )]
     Panicked {
         entity: EntityId,
         part: Part,
         entity_type: String,
-        /// The panic's own.
+        /// The panic's own, with the place if it is known.
         message: String,
     },
     /// The realm cannot begin.

@@ -181,8 +181,10 @@ pub(crate) type GhostChange = (EntityId, MemberId, Replaced, Value);
 pub(crate) struct Game {
     /// Whether entities act by themselves.
     pub(crate) lively: AtomicBool,
-    /// Whether each of their hooks panics at its end.
+    /// Whether some of their hooks panic at their end.
     pub(crate) panicky: AtomicBool,
+    /// Whether the question which entities follow global data panics: cores ask it while they record.
+    pub(crate) undecided: AtomicBool,
     /// The entity to which each avatar sends a number when its timer fires (0 for none), and the last number.
     pub(crate) pestered: AtomicU64,
     pub(crate) last: AtomicU64,
@@ -222,7 +224,7 @@ impl Behaviour for Game {
         if context.part() == Part::Cell && context.entity_type().name != "Statue" {
             context.set_timer(BEAT, BEAT, 0);
         }
-        self.panic();
+        self.panic("created");
     }
 
     fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
@@ -247,11 +249,11 @@ impl Behaviour for Game {
         if context.entity_type().name == "Creature" {
             wander(context);
         }
-        self.panic();
+        self.panic("timer");
     }
 
     fn client_moves(&self, _context: &mut Context<'_>, to: Place) -> bool {
-        self.panic();
+        self.panic("client_moves");
         let fence = self.fence.load(Ordering::Relaxed);
         fence == 0 || to.position.x <= fence as f32
     }
@@ -278,6 +280,7 @@ impl Behaviour for Game {
     }
 
     fn follows_global_data(&self, entity_type: TypeId) -> bool {
+        assert!(!self.undecided.load(Ordering::Relaxed), "{DEFECT}");
         entity_type == AVATAR && self.follows.load(Ordering::Relaxed)
     }
 
@@ -325,7 +328,7 @@ impl Behaviour for Game {
             .lock()
             .expect("the lock is not poisoned")
             .push(change);
-        self.panic();
+        self.panic("ghost_changed");
     }
 
     fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
@@ -366,8 +369,8 @@ impl Behaviour for Game {
 }
 
 impl Game {
-    fn panic(&self) {
-        assert!(!self.panicky.load(Ordering::Relaxed), "{DEFECT}");
+    fn panic(&self, hook: &str) {
+        assert!(!self.panicky.load(Ordering::Relaxed), "{DEFECT} in {hook}");
     }
 
     /// Sends a receiver the next number, which also identifies the sender.

@@ -86,7 +86,7 @@ fn a_port_in_use_is_reported() {
     assert_eq!(
         error,
         format!(
-            "cannot listen on {address}; another process may use it, or the address is not of this machine; --listen names another one"
+            "cannot listen on {address}; another process may use it, or the address is not of this machine; --listen names another address"
         )
     );
 }

@@ -14,6 +14,7 @@ use crate::{
     around::{Around, Nowhere},
     behaviour::{Bootstrap, Caller},
     owner_context::OwnerContext,
+    panics::Panic,
     trouble::OwnerError,
 };
 
@@ -183,13 +184,13 @@ impl OwnerContext {
         what: impl FnOnce(&dyn crate::Behaviour, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let behaviour = std::sync::Arc::clone(&self.behaviour);
-        // Behaviour may end the entity before it panics.
         let type_id = self.image(entity)?.type_id;
         let panics = self.panics();
         let mut context = Context::new(self, around, entity)?;
         match panics.run(|| what(behaviour.as_ref(), &mut context)) {
             Ok(result) => Some(result),
-            Err(message) => {
+            Err(panic) if self.is_recording() => panic.resume(),
+            Err(Panic { message }) => {
                 self.report(OwnerError::Panicked {
                     entity,
                     part: self.journal.part(),
