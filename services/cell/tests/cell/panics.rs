@@ -96,7 +96,7 @@ fn a_method_that_panics_fails_its_call_and_keeps_what_it_did() {
 
 /// Creations, timers, movements of clients, and changes of ghosts, on all cells.
 #[test]
-fn entities_live_on_when_their_hooks_stop_to_panic() {
+fn entities_continue_when_their_hooks_stop_panicking() {
     for seed in 0..20 {
         let mut world = world(seed);
         world.set_lively(true);
