@@ -76,11 +76,11 @@ pub(crate) async fn run(bots: usize, times: Times) -> Vec<String> {
     let observer = Observer::begin(REALM, &nats).await;
     let target = Target::of(age.realm()).await;
     let memory = observer.usage(Duration::ZERO).await;
-    let mut rows = vec![observe(&observer, "calm", times.calm, async |_| 0).await];
+    let mut rows = vec![observe(&observer, "calm", times.calm, async || 0).await];
     for attack in Attack::ALL {
         let before = observer.violations().await;
-        let mut row = observe(&observer, &attack.to_string(), times.each, async |until| {
-            attack.run(&target, until).await
+        let mut row = observe(&observer, &attack.to_string(), times.each, async || {
+            attack.run(&target, times.each).await
         })
         .await;
         match counted(&observer, &before, attack).await {
@@ -115,11 +115,11 @@ pub(crate) async fn run(bots: usize, times: Times) -> Vec<String> {
 }
 
 /// Observes the realm while `attack` runs, for this long.
-async fn observe(observer: &Observer, name: &str, time: Duration, attack: impl AsyncFnOnce(Instant) -> u64) -> Row {
+async fn observe(observer: &Observer, name: &str, time: Duration, attack: impl AsyncFnOnce() -> u64) -> Row {
     let from = Instant::now();
     let (stop, stopped) = watch::channel(false);
     let delays = tokio::task::spawn_blocking(move || usage::delay(&stopped));
-    let (actions, usage) = tokio::join!(attack(from + time), observer.usage(time));
+    let (actions, usage) = tokio::join!(attack(), observer.usage(time));
     stop.send_replace(true);
     Row {
         name: name.to_owned(),

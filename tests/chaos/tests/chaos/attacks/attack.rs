@@ -20,7 +20,7 @@ use tokio::{
     net::{TcpSocket, UdpSocket},
     sync::Semaphore,
     task::JoinSet,
-    time::{MissedTickBehavior, interval, sleep_until, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
 use super::{
@@ -135,31 +135,36 @@ impl Attack {
         }
     }
 
-    /// Attacks until the deadline; returns the number of actions.
-    pub(super) async fn run(self, target: &Target, until: Instant) -> u64 {
+    /// Attacks for this time, which begins when the sessions that the attack needs are open: on a busy machine a log-in
+    /// may take longer than the attack. Returns the number of actions.
+    ///
+    /// # Panics
+    ///
+    /// If such a session cannot be opened.
+    pub(super) async fn run(self, target: &Target, time: Duration) -> u64 {
         let target = Arc::new(target.clone());
         let rate = self.rate();
         match self {
-            Self::Noise => noise(&target, rate, until).await,
-            Self::HalfOpen => half_open(&target, rate, until).await,
-            Self::Silent => repeat(rate, until, |_| silent(Arc::clone(&target))).await,
-            Self::TcpOnly => repeat(rate, until, |_| tcp_only(target.base)).await,
-            Self::Passwords => repeat(rate, until, |number| password(Arc::clone(&target), number)).await,
-            Self::Replays => replays(target, rate, until).await,
-            Self::Forgeries => repeat(rate, until, |number| forgery(Arc::clone(&target), number)).await,
-            Self::Unexposed => calls(&target, (1, rate), until, |_| (None, vec![200])).await,
+            Self::Noise => noise(&target, rate, time).await,
+            Self::HalfOpen => half_open(&target, rate, time).await,
+            Self::Silent => repeat(rate, time, |_| silent(Arc::clone(&target))).await,
+            Self::TcpOnly => repeat(rate, time, |_| tcp_only(target.base)).await,
+            Self::Passwords => repeat(rate, time, |number| password(Arc::clone(&target), number)).await,
+            Self::Replays => replays(target, rate, time).await,
+            Self::Forgeries => repeat(rate, time, |number| forgery(Arc::clone(&target), number)).await,
+            Self::Unexposed => calls(&target, (1, rate), time, |_| (None, vec![200])).await,
             Self::Arguments => {
                 let message = |number: u64| [&[0][..], &number.to_le_bytes()].concat();
-                calls(&target, (2, rate), until, |number| (None, message(number))).await
+                calls(&target, (2, rate), time, |number| (None, message(number))).await
             }
-            Self::Entities => calls(&target, (3, rate), until, |number| (Some(number), vec![0])).await,
-            Self::Oversize => repeat(rate, until, |_| oversize(Arc::clone(&target))).await,
-            Self::Malformed => repeat(rate, until, |number| malformed(Arc::clone(&target), number)).await,
-            Self::Calls => repeat(rate, until, |_| call_flood(Arc::clone(&target))).await,
-            Self::Movements => repeat(rate, until, |_| move_flood(Arc::clone(&target))).await,
-            Self::SlowReaders => slow_readers(&target, rate, until).await,
-            Self::WebSocketFrames => repeat(rate, until, |number| web::wrong_frame(Arc::clone(&target), number)).await,
-            Self::ForeignOrigins => repeat(rate, until, |_| web::foreign_origin(Arc::clone(&target))).await,
+            Self::Entities => calls(&target, (3, rate), time, |number| (Some(number), vec![0])).await,
+            Self::Oversize => repeat(rate, time, |_| oversize(Arc::clone(&target))).await,
+            Self::Malformed => repeat(rate, time, |number| malformed(Arc::clone(&target), number)).await,
+            Self::Calls => repeat(rate, time, |_| call_flood(Arc::clone(&target))).await,
+            Self::Movements => repeat(rate, time, |_| move_flood(Arc::clone(&target))).await,
+            Self::SlowReaders => slow_readers(&target, rate, time).await,
+            Self::WebSocketFrames => repeat(rate, time, |number| web::wrong_frame(Arc::clone(&target), number)).await,
+            Self::ForeignOrigins => repeat(rate, time, |_| web::foreign_origin(Arc::clone(&target))).await,
         }
     }
 }
@@ -188,8 +193,8 @@ impl fmt::Display for Attack {
     }
 }
 
-/// Repeats an action at a rate until the deadline, and waits for those in progress. Returns how often.
-async fn repeat<F>(rate: u32, until: Instant, action: impl Fn(u64) -> F) -> u64
+/// Repeats an action at a rate for this time, and waits for those in progress. Returns how often.
+async fn repeat<F>(rate: u32, time: Duration, action: impl Fn(u64) -> F) -> u64
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -198,7 +203,7 @@ where
     let mut due = interval(Duration::from_secs(1) / rate);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut actions = 0;
-    let mut deadline = pin!(sleep_until(until.into()));
+    let mut deadline = pin!(sleep(time));
     loop {
         tokio::select! {
             _ = due.tick() => {}
@@ -224,12 +229,13 @@ where
     actions
 }
 
-async fn noise(target: &Target, rate: u32, until: Instant) -> u64 {
+async fn noise(target: &Target, rate: u32, time: Duration) -> u64 {
     let socket = UdpSocket::bind((ATTACKER, 0)).await.expect("a port is free");
     let mut dice = split_mix(1);
     let mut due = interval(Duration::from_secs(1) / rate);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut actions = 0;
+    let until = Instant::now() + time;
     while Instant::now() < until {
         due.tick().await;
         let length = 20 + (dice() % 1_180) as usize;
@@ -248,7 +254,7 @@ async fn noise(target: &Target, rate: u32, until: Instant) -> u64 {
 }
 
 /// Lets a client of QUIC write the first packet of a connection to a socket of ours, and sends that to the target.
-async fn half_open(target: &Target, rate: u32, until: Instant) -> u64 {
+async fn half_open(target: &Target, rate: u32, time: Duration) -> u64 {
     let recorder = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
     let sender = UdpSocket::bind((ATTACKER, 0)).await.expect("a port is free");
     let at = recorder.local_addr().expect("it has an address");
@@ -258,6 +264,7 @@ async fn half_open(target: &Target, rate: u32, until: Instant) -> u64 {
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut packet = vec![0; 2_048];
     let mut actions = 0;
+    let until = Instant::now() + time;
     while Instant::now() < until {
         due.tick().await;
         let connecting = client.connect(at, "localhost").expect("an address of IPv4");
@@ -298,16 +305,15 @@ async fn password(target: Arc<Target>, number: u64) {
 }
 
 /// Uses the ticket of a session that was admitted, and whose client has left.
-async fn replays(target: Arc<Target>, rate: u32, until: Instant) -> u64 {
-    let Some(session) = target.enter(0).await else {
-        return 0;
-    };
+async fn replays(target: Arc<Target>, rate: u32, time: Duration) -> u64 {
+    let session = target.enter(0).await.expect("the account of replays enters");
     let (id, secret) = (session.ticket.session, session.ticket.secret.0);
+    drop(session);
     let replay = |_| {
         let target = Arc::clone(&target);
         async move { check_rejected(target.present(id, Proof::Ticket(Secret(secret))).await.as_ref()) }
     };
-    repeat(rate, until, replay).await
+    repeat(rate, time, replay).await
 }
 
 async fn forgery(target: Arc<Target>, number: u64) {
@@ -334,16 +340,15 @@ fn check_rejected(answer: Option<&HelloAnswer>) {
 async fn calls(
     target: &Target,
     (account, rate): (usize, u32),
-    until: Instant,
+    time: Duration,
     message: impl Fn(u64) -> (Option<u64>, Vec<u8>),
 ) -> u64 {
-    let Some(mut session) = target.enter(account).await else {
-        return 0;
-    };
+    let mut session = target.enter(account).await.expect("the account of calls enters");
     let mut due = interval(Duration::from_secs(1) / rate);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut actions = 0;
     let mut answers = vec![0; 1_024];
+    let until = Instant::now() + time;
     while Instant::now() < until {
         tokio::select! {
             _ = due.tick() => {
@@ -389,7 +394,8 @@ async fn send_first(target: &Target, bytes: &[u8]) {
 
 /// Sends calls until the connection is closed.
 async fn call_flood(target: Arc<Target>) {
-    let Some(mut session) = target.enter(4).await else {
+    // The next action's session may have replaced this one.
+    let Ok(mut session) = target.enter(4).await else {
         return;
     };
     let mut number = 0;
@@ -406,7 +412,7 @@ async fn call_flood(target: Arc<Target>) {
 }
 
 async fn move_flood(target: Arc<Target>) {
-    let Some(session) = target.enter(5).await else {
+    let Ok(session) = target.enter(5).await else {
         return;
     };
     let mut sequence = 0;
@@ -445,13 +451,15 @@ fn check_close(error: &ConnectionError) {
 }
 
 /// Sessions that ask for their view again and again, and read nothing.
-async fn slow_readers(target: &Target, rate: u32, until: Instant) -> u64 {
+async fn slow_readers(target: &Target, rate: u32, time: Duration) -> u64 {
     let mut sessions = Vec::new();
     for account in 0..SLOW {
-        sessions.extend(target.enter(account).await);
+        let session = target.enter(account).await;
+        sessions.push(session.expect("an account of slow readers enters"));
     }
     let mut due = interval(Duration::from_secs(1) / rate);
     let mut actions = 0;
+    let until = Instant::now() + time;
     while Instant::now() < until {
         due.tick().await;
         actions += 1;

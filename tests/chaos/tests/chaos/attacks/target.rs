@@ -75,7 +75,8 @@ impl Target {
         };
         // The last ones of the host: guesses at names register no more.
         for account in 0..ACCOUNTS {
-            let ticket = target.ticket(account).await.expect("an account is registered");
+            let ticket = target.ticket(account).await;
+            let ticket = ticket.unwrap_or_else(|reason| panic!("account {account} has no ticket: {reason}"));
             (target.base, target.owner) = (ticket.base.address, ticket.base.owner);
         }
         target
@@ -105,13 +106,15 @@ impl Target {
         LoginAnswer::read(&first_frame(&mut receive).await?).ok()
     }
 
-    /// A ticket for an account of the attacker.
-    async fn ticket(&self, account: usize) -> Option<Ticket> {
+    /// A ticket for an account of the attacker, or why there is none.
+    async fn ticket(&self, account: usize) -> Result<Ticket, String> {
         assert!(account < ACCOUNTS, "a host registers few accounts");
         let name = format!("mallory {account}");
-        match timeout(PATIENCE, self.log_in(&name, "a password")).await.ok()?? {
-            LoginAnswer::Ticket(ticket) => Some(ticket),
-            _ => None,
+        match timeout(PATIENCE, self.log_in(&name, "a password")).await {
+            Ok(Some(LoginAnswer::Ticket(ticket))) => Ok(ticket),
+            Ok(Some(answer)) => Err(format!("login answered {answer:?}")),
+            Ok(None) => Err("login closed the connection without an answer".to_owned()),
+            Err(_) => Err(format!("login did not answer within {} s", PATIENCE.as_secs())),
         }
     }
 
@@ -146,8 +149,8 @@ impl Target {
         HelloAnswer::read(&first_frame(&mut receive).await?).ok()
     }
 
-    /// Logs in and enters with an account.
-    pub(super) async fn enter(&self, account: usize) -> Option<Session> {
+    /// Logs in and enters with an account. The error is the reason.
+    pub(super) async fn enter(&self, account: usize) -> Result<Session, String> {
         let ticket = self.ticket(account).await?;
         let at = Self {
             base: ticket.base.address,
@@ -156,16 +159,20 @@ impl Target {
         };
         let proof = Proof::Ticket(Secret(ticket.secret.0));
         let hello = frame(&at.hello(ticket.session, proof));
-        let (connection, send, mut receive) = at.open(&hello).await?;
-        match HelloAnswer::read(&first_frame(&mut receive).await?).ok()? {
-            HelloAnswer::Welcome(welcome) => Some(Session {
+        let opened = at.open(&hello).await;
+        let (connection, send, mut receive) = opened.ok_or("the base accepted no connection")?;
+        let answer = first_frame(&mut receive)
+            .await
+            .ok_or("the base closed without an answer")?;
+        match HelloAnswer::read(&answer) {
+            Ok(HelloAnswer::Welcome(welcome)) => Ok(Session {
                 connection,
                 send,
                 receive,
                 entity: welcome.entity,
                 ticket,
             }),
-            HelloAnswer::Rejected(_) => None,
+            answer => Err(format!("the base answered {answer:?}")),
         }
     }
 }
