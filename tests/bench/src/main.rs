@@ -1,10 +1,10 @@
 //! Runs the benches, prints a table, and writes `target/bench.json`. Arguments name the subjects to run; none means all.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use annals_bench::{Figure, SUBJECTS, table};
+use annals_bench::{Figure, Measured, SUBJECTS, table};
 
 /// Maximum time of all subjects together, seconds.
 const LIMIT: f64 = 900.0;
@@ -21,11 +21,20 @@ fn main() -> ExitCode {
     }
     let began = Instant::now();
     let mut figures = Vec::new();
-    for (subject, run) in SUBJECTS {
+    for (subject, measured) in SUBJECTS {
         if wanted.is_empty() || wanted.iter().any(|name| name == subject) {
             eprintln!("bench: {subject}");
             let begins = Instant::now();
-            figures.extend(run());
+            match measured {
+                Measured::Here(measure) => figures.extend(measure()),
+                Measured::LikeDb(_) => match measured_like_db(subject) {
+                    Ok(measured) => figures.extend(measured),
+                    Err(error) => {
+                        eprintln!("bench: {subject}: {error}");
+                        return ExitCode::FAILURE;
+                    }
+                },
+            }
             eprintln!("  {:.0} s", begins.elapsed().as_secs_f64());
         }
     }
@@ -47,6 +56,28 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The figures of a subject, measured by `annals-bench-db`.
+fn measured_like_db(subject: &str) -> Result<Vec<Figure>, String> {
+    let program = std::env::current_exe()
+        .map_err(|error| format!("this program's path is unknown: {error}"))?
+        .with_file_name("annals-bench-db");
+    let output = Command::new(&program)
+        .arg(subject)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run {}: {error}; build it with --bins", program.display()))?;
+    if !output.status.success() {
+        return Err(format!("{} failed: {}", program.display(), output.status));
+    }
+    // What a subject prints comes before its figures, which are the last line.
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let (before, json) = printed.trim_end().rsplit_once('\n').unwrap_or(("", printed.trim_end()));
+    if !before.is_empty() {
+        println!("{before}");
+    }
+    serde_json::from_str(json).map_err(|error| format!("{} printed no figures: {error}", program.display()))
 }
 
 fn write_json(path: &std::path::Path, figures: &[Figure]) -> std::io::Result<()> {
