@@ -223,10 +223,12 @@ async fn is_turn(process: &Process, stop: &watch::Receiver<bool>) -> bool {
     }
 }
 
-/// Writes the address at which log-ins are answered.
+/// Writes the address at which log-ins are answered. The file is complete as soon as it exists.
 fn announce(folder: &Path, address: &str) -> Result<(), LoginError> {
-    let path = folder.join("login.address");
-    fs::write(&path, address).map_err(|source| LoginError::Announce { path, source })
+    let (path, new) = (folder.join("login.address"), folder.join("login.address.new"));
+    fs::write(&new, address)
+        .and_then(|()| fs::rename(&new, &path))
+        .map_err(|source| LoginError::Announce { path, source })
 }
 
 /// The wait for a director that does not answer.

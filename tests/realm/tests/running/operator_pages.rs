@@ -214,17 +214,30 @@ async fn inspect_an_entity(otto: &Browser) {
     let count = otto.ask("Number(document.getElementById('event').max)").await;
     assert!(count.as_u64().is_some_and(|count| count > 1), "{count}");
     otto.look_in_both("inspector").await;
-    let moved = "(() => { const slider = document.getElementById('event'); slider.value = 0; \
-        slider.dispatchEvent(new Event('change', { bubbles: true })); return true; })()";
-    otto.ask(moved).await;
-    until(otto, "the past", "location.search === '?event=0'").await;
+    // If a realm is busy, a moment takes long enough to verify for a page of its own, which the browser loads as a
+    // whole, without the focus. Once verified, the moment is there at once.
+    let mut keeps_focus = false;
+    for event in [0, 1, 0, 1, 0] {
+        move_to(otto, event).await;
+        keeps_focus = otto.ask("document.activeElement.id").await == "event";
+        if keeps_focus && event == 0 {
+            break;
+        }
+    }
+    assert!(keeps_focus, "the slider keeps the focus");
     let then = otto.text("main").await;
     assert!(then.contains("Nothing of it existed at that moment."), "{then}");
-    assert_eq!(
-        otto.ask("document.activeElement.id").await,
-        "event",
-        "the slider keeps the focus"
+}
+
+/// Moves the slider of an entity's page to an event, and waits for the page of that moment.
+async fn move_to(otto: &Browser, event: u64) {
+    let moved = format!(
+        "(() => {{ const slider = document.getElementById('event'); slider.value = {event}; \
+         slider.dispatchEvent(new Event('change', {{ bubbles: true }})); return true; }})()"
     );
+    otto.ask(&moved).await;
+    let shown = format!("location.search === '?event={event}' && !document.title.startsWith('Being verified')");
+    until(otto, "the past", &shown).await;
 }
 
 /// Pages that an operator may not see, and a link that was used.
