@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// The C library's allocator becomes slower as the heap grows older, and settles a third fewer trades
-/// (docs/performance.md, "An old realm").
+/// With the C library's allocator, a batch costs more in an old realm than in a young one, and a third fewer trades are
+/// settled (docs/performance.md, "An old realm").
 #[cfg(feature = "db-allocator")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
