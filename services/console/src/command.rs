@@ -296,8 +296,7 @@ pub fn add_operator(folder: &Path, name: &str) -> Result<(), ConsoleError> {
 /// Writes the address that the console listens on to its folder, for [`sign_in_link`].
 fn announce(folder: &Path, address: SocketAddr) -> Result<(), ConsoleError> {
     let path = folder.join(ADDRESS);
-    let beside = path.with_extension("new");
-    let written = fs::write(&beside, address.to_string()).and_then(|()| fs::rename(&beside, &path));
+    let written = annals_host::announcing::announce(&path, &address.to_string());
     written.map_err(|source| ConsoleError::Folder { path, source })
 }
 

@@ -1,6 +1,7 @@
 //! The shells: clock, sockets, files and one thin binary per service.
 
 pub mod activation;
+pub mod announcing;
 pub mod authentication;
 pub mod base;
 pub mod cell;

@@ -6,7 +6,6 @@ mod rooms;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -223,12 +222,10 @@ async fn is_turn(process: &Process, stop: &watch::Receiver<bool>) -> bool {
     }
 }
 
-/// Writes the address at which log-ins are answered. The file is complete as soon as it exists.
+/// Writes the address at which log-ins are answered.
 fn announce(folder: &Path, address: &str) -> Result<(), LoginError> {
-    let (path, new) = (folder.join("login.address"), folder.join("login.address.new"));
-    fs::write(&new, address)
-        .and_then(|()| fs::rename(&new, &path))
-        .map_err(|source| LoginError::Announce { path, source })
+    let path = folder.join("login.address");
+    crate::announcing::announce(&path, address).map_err(|source| LoginError::Announce { path, source })
 }
 
 /// The wait for a director that does not answer.
