@@ -23,6 +23,8 @@ export interface Connection {
 
 /** Milliseconds of silence after which an echo is requested. */
 const ECHO_AFTER = 1_000;
+/** Milliseconds between two looks at the silence. */
+const LISTEN_EVERY = 500;
 /**
  * Milliseconds without an answer after which the connection is taken as lost. Doubled after each such loss, up to the
  * limit: a WebSocket reports whole messages only, and an answer waits behind a large one on a slow connection.
@@ -48,13 +50,16 @@ export class Patience {
 
 /**
  * Listens for the silence of a connection that is open. Timers of pages in the background are late, so only an
- * unanswered request counts, not the time itself.
+ * unanswered request counts, not the time itself. The first timer of a page that stood still, on a busy machine, comes
+ * before what was received meanwhile: a request counts as unanswered when it is overdue twice in a row.
  */
 export class Silence {
   private readonly timer: ReturnType<typeof setInterval>;
   private readonly openedAt = Date.now();
   private heardAt = this.openedAt;
   private askedAt: number | undefined;
+  /** Whether the last look found the request overdue. */
+  private isOverdue = false;
 
   constructor(
     private readonly patience: Patience,
@@ -62,11 +67,11 @@ export class Silence {
     private readonly ask: () => void,
     private readonly lost: () => void,
   ) {
-    this.timer = setInterval(() => this.listen(), ECHO_AFTER / 2);
+    this.timer = setInterval(() => this.listen(), LISTEN_EVERY);
   }
 
   heard(): void {
-    [this.heardAt, this.askedAt] = [Date.now(), undefined];
+    [this.heardAt, this.askedAt, this.isOverdue] = [Date.now(), undefined, false];
   }
 
   end(): void {
@@ -75,7 +80,9 @@ export class Silence {
 
   private listen(): void {
     const now = Date.now();
-    if (this.askedAt !== undefined && now - this.askedAt >= this.patience.milliseconds) {
+    const wasOverdue = this.isOverdue;
+    this.isOverdue = this.askedAt !== undefined && now - this.askedAt >= this.patience.milliseconds - LISTEN_EVERY;
+    if (this.isOverdue && wasOverdue) {
       this.end();
       this.patience.lost(now - this.openedAt);
       this.lost();

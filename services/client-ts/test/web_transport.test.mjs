@@ -71,6 +71,7 @@ function fakes() {
 
 afterEach(() => {
   mock.timers.reset();
+  mock.restoreAll();
   Object.assign(globalThis, originals);
 });
 
@@ -267,6 +268,32 @@ test("a silent session is lost, after requests that were not answered", async ()
   assert.ok(session.datagramsSent.length >= 3);
   assert.ok(session.datagramsSent.every((sent) => sent.length === 1 && sent[0] === 0));
   assert.deepEqual(listener.told, [["closed", "Lost"]]);
+});
+
+test("a page that stood still reads what it received before it takes the session as lost", async () => {
+  mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
+  let clock = 0;
+  mock.method(Date, "now", () => clock);
+  const pass = (milliseconds) => {
+    clock += milliseconds;
+    mock.timers.tick(500);
+  };
+  const { connection, session, listener } = await open();
+  for (let stall = 0; stall < 12; stall++) {
+    // A request is under way; the page stands still, and its timer comes before the answer.
+    for (let i = 0; i < 2 + (stall % 3); i++) {
+      pass(500);
+    }
+    pass(500 + 1_000 * stall);
+    session.serverDatagrams.enqueue(Uint8Array.of(0));
+    await settle();
+    assert.deepEqual(listener.told, [], `stall ${stall}`);
+  }
+  for (let i = 0; i < 6; i++) {
+    pass(500);
+  }
+  assert.deepEqual(listener.told, [["closed", "Lost"]], "silence is found after stalls too");
+  connection.close("Finished");
 });
 
 /** A connection whose transport is chosen. */
