@@ -45,7 +45,7 @@ const CONNECT_WITHIN_AT_MOST = 16_000;
 /** Milliseconds for a base's answer to the hello. */
 const WELCOME_WITHIN = 5_000;
 /** The same, once the present base has closed the connection in favour of the one that it announced. */
-const MOVED_WITHIN = 1_000;
+const MOVED_WITHIN = 2_000;
 /** Milliseconds in which an announced process must serve the session. */
 const ANNOUNCED_WITHIN = 5_000;
 /** Maximum announcements that are followed between two welcomes. */

@@ -38,8 +38,9 @@ const CONNECT_WITHIN_AT_MOST: u64 = 16_000;
 /// Timeout of a base's answer to the hello, milliseconds.
 const WELCOME_WITHIN: u64 = 5_000;
 
-/// Timeout of a welcome by the next base once the present one has closed the connection, milliseconds.
-const MOVED_WITHIN: u64 = 1_000;
+/// Timeout of a welcome by the next base once the present one has closed the connection, milliseconds: several round
+/// trips of a busy machine, since a session that is resumed instead is interrupted.
+const MOVED_WITHIN: u64 = 2_000;
 
 /// Milliseconds before the second attempt of any step; doubled for each that fails.
 const FIRST_RETRY: u64 = 200;
