@@ -7,7 +7,8 @@ mod site;
 mod sources;
 
 use std::{
-    net::SocketAddr,
+    io,
+    net::{SocketAddr, UdpSocket},
     path::{Path, PathBuf},
     pin::Pin,
     process::ExitCode,
@@ -25,7 +26,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
-    play_command::page::NotListening,
+    play_command::page::{NotListening, listen},
     realm_command::{NotMigrated, migrate_to},
     up::{Realm, RealmPlan, UpError},
     up_command,
@@ -76,6 +77,12 @@ enum DevError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Page(#[from] NotListening),
+    #[error("clients cannot log in at {address}; another process may use it, and --listen names another address")]
+    LogIn {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
     #[error(transparent)]
     Up(#[from] UpError),
 }
@@ -132,6 +139,7 @@ impl Dev {
         if let Some(missing) = PARTS.into_iter().find(|part| !self.dir.join(part).exists()) {
             return Err(DevError::NoGame { dir: self.dir, missing });
         }
+        self.check_addresses().await?;
         let target = target_folder(&self.dir);
         let data = self.data.clone().unwrap_or_else(|| target.join("dev"));
         let mut game = Game {
@@ -176,6 +184,14 @@ impl Dev {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Checks that the addresses are free, as the first build takes minutes.
+    async fn check_addresses(&self) -> Result<(), DevError> {
+        listen(self.page).await?;
+        let address = self.listen;
+        UdpSocket::bind(address).map_err(|source| DevError::LogIn { address, source })?;
+        Ok(())
     }
 
     fn plan(&self, data: &Path, build: &Build, site: &Site) -> RealmPlan {

@@ -12,7 +12,7 @@
 use std::{
     env, fs,
     io::{Read, Write},
-    net::TcpStream,
+    net::{TcpListener, TcpStream, UdpSocket},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -396,4 +396,43 @@ fn a_game_that_is_not_built_is_named_before_anything_starts() {
     let said = "garden/target/debug/annals-base is missing; build the game (`cargo build --bins`), and name the folder";
     assert!(printed.starts_with(said), "{printed}");
     assert!(!folder.path().join("data").exists());
+}
+
+#[test]
+fn a_taken_address_is_named_before_anything_is_built() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, printed) = new(folder.path(), &["garden"]);
+    assert_eq!(code, Some(0), "{printed}");
+    let taken_login = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let taken_page = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let login = taken_login.local_addr().expect("it is bound").to_string();
+    let page = taken_page.local_addr().expect("it is bound").to_string();
+    let (free, folder) = ("127.0.0.1:0", folder.path().join("garden"));
+    for (listen, page, said) in [
+        (
+            &*login,
+            free,
+            format!("dev: clients cannot log in at {login}; another process may use it"),
+        ),
+        (
+            free,
+            &*page,
+            format!("dev: cannot listen on {page}; another process may use it"),
+        ),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_annals"))
+            .args(["dev", "--listen", listen, "--page", page])
+            .current_dir(&folder)
+            .env("CARGO", "false")
+            .output()
+            .expect("it runs");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(printed.starts_with(&said), "{printed}");
+        assert!(
+            output.stdout.is_empty(),
+            "{:?}",
+            String::from_utf8_lossy(&output.stdout)
+        );
+    }
 }
