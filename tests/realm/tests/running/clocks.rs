@@ -271,7 +271,7 @@ async fn assert_progress(
             if waits.is_empty() && archive.exchanges(store).await > exchanges {
                 return;
             }
-            tokio::time::sleep(POLL_INTERVAL).await;
+            tokio::time::sleep(POLL_INTERVAL * 5).await;
         }
     };
     let goes_on = tokio::time::timeout(TIMEOUT, going_on).await.is_ok();
