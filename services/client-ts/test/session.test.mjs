@@ -61,6 +61,19 @@ test("an announced process takes over, whichever connection is first", () => {
   }
 });
 
+test("an announced process that does not answer is waited for, and then the session is resumed", () => {
+  const { core, attempt } = playing();
+  const moving = bytesOf("to_client", "moving").slice();
+  moving[9] += 1;
+  core.frame(10, attempt, moving);
+  core.connected(12, output(core, "connect").attempt);
+  core.disconnected(13, attempt, "Moved");
+  core.tick(2_012);
+  assert.deepEqual(core.takeEvents(), []);
+  core.tick(2_013);
+  assert.deepEqual(kinds(core.takeEvents()), ["lost"]);
+});
+
 test("a banned player is told until when and why, at the log-in and while playing", () => {
   const refused = start();
   refused.loginAnswered(1, output(refused, "login").attempt, bytesOf("login_answer", "banned"));
