@@ -7,8 +7,7 @@ mod site;
 mod sources;
 
 use std::{
-    io,
-    net::{SocketAddr, UdpSocket},
+    net::SocketAddr,
     path::{Path, PathBuf},
     pin::Pin,
     process::ExitCode,
@@ -16,6 +15,7 @@ use std::{
 
 use annals_db::present_schema;
 use annals_host::{
+    edge::{EdgeError, WebOrigins, bind_with_web},
     log_source::{KeptRealm, SourceError},
     nats::Access,
     process::{Settings, stop_signal, stopped},
@@ -77,12 +77,8 @@ enum DevError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Page(#[from] NotListening),
-    #[error("clients cannot log in at {address}; another process may use it, and --listen names another address")]
-    LogIn {
-        address: SocketAddr,
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    LogIn(#[from] EdgeError),
     #[error(transparent)]
     Up(#[from] UpError),
 }
@@ -189,8 +185,8 @@ impl Dev {
     /// Checks that the addresses are free, as the first build takes minutes.
     async fn check_addresses(&self) -> Result<(), DevError> {
         listen(self.page).await?;
-        let address = self.listen;
-        UdpSocket::bind(address).map_err(|source| DevError::LogIn { address, source })?;
+        // As login binds its own. Nothing is accepted on these.
+        bind_with_web(self.listen, WebOrigins::Any)?;
         Ok(())
     }
 

@@ -403,36 +403,25 @@ fn a_taken_address_is_named_before_anything_is_built() {
     let folder = tempfile::tempdir().expect("a folder");
     let (code, printed) = new(folder.path(), &["garden"]);
     assert_eq!(code, Some(0), "{printed}");
-    let taken_login = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    let taken_page = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let login = taken_login.local_addr().expect("it is bound").to_string();
-    let page = taken_page.local_addr().expect("it is bound").to_string();
-    let (free, folder) = ("127.0.0.1:0", folder.path().join("garden"));
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let udp = (udp.local_addr().expect("it is bound").to_string(), udp);
+    let tcp = (tcp.local_addr().expect("it is bound").to_string(), tcp);
+    let reader = Reader {
+        begun_in: folder.path().to_owned(),
+        folder: folder.path().join("garden"),
+        printed: String::new(),
+    };
+    let free = "127.0.0.1:0";
     for (listen, page, said) in [
-        (
-            &*login,
-            free,
-            format!("dev: clients cannot log in at {login}; another process may use it"),
-        ),
-        (
-            free,
-            &*page,
-            format!("dev: cannot listen on {page}; another process may use it"),
-        ),
+        (&*udp.0, free, format!("dev: cannot listen on {}; another", udp.0)),
+        (&*tcp.0, free, format!("dev: cannot listen on TCP port {} for", tcp.0)),
+        (free, &*tcp.0, format!("dev: cannot listen on {}; another", tcp.0)),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_annals"))
-            .args(["dev", "--listen", listen, "--page", page])
-            .current_dir(&folder)
-            .env("CARGO", "false")
-            .output()
-            .expect("it runs");
-        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{printed}");
+        // A build would fail at once, and `annals dev` wait for a change.
+        let command = format!("CARGO=false exec \"$ANNALS\" dev . --listen {listen} --page {page}");
+        let (status, printed) = Running::start(&reader, &command, "dev.log").end();
+        assert_eq!(status.code(), Some(1), "{printed}");
         assert!(printed.starts_with(&said), "{printed}");
-        assert!(
-            output.stdout.is_empty(),
-            "{:?}",
-            String::from_utf8_lossy(&output.stdout)
-        );
     }
 }
