@@ -25,6 +25,7 @@ use annals_host::{
     world::{WorldError, compile},
 };
 use annals_ids::Hash;
+use futures::{FutureExt, future::BoxFuture};
 use thiserror::Error;
 
 pub use console::NoConsole;
@@ -229,11 +230,16 @@ pub struct Realm {
 }
 
 impl Realm {
-    /// Starts a realm and waits until it answers log-ins.
+    /// Starts a realm and waits until it answers log-ins. The future is boxed, so that its code is compiled into this
+    /// crate only and not into every caller.
     ///
     /// # Errors
     /// When something is missing or does not start; the message contains the end of its log.
-    pub async fn start(plan: RealmPlan) -> Result<Self, UpError> {
+    pub fn start(plan: RealmPlan) -> BoxFuture<'static, Result<Self, UpError>> {
+        Self::start_members(plan).boxed()
+    }
+
+    async fn start_members(plan: RealmPlan) -> Result<Self, UpError> {
         compile(&plan.build.world)?;
         plan.build.check()?;
         let logs = plan.data.join("logs");

@@ -15,6 +15,7 @@ use annals_wire::{
     control::{self, BUS_VERSION, DirectorAsk, DirectorRequest, Holding, Orders, ProcessBeat, Register, Registered},
 };
 use async_nats::client::RequestErrorKind;
+use futures::{FutureExt, future::BoxFuture};
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -376,13 +377,18 @@ fn follow_wall(clock: &Clock, sent: u64, ago: Duration) {
     }
 }
 
-/// Connects a command to a realm's bus.
+/// Connects a command to a realm's bus. The future is boxed, so that the connection's code is compiled into this crate
+/// only and not into every caller.
 ///
 /// # Errors
 /// When it cannot be reached or is not suitable.
-pub async fn connect(settings: &Settings, command: &str) -> Result<(Bus, Subjects), ConnectError> {
-    let bus = Bus::connect(settings, &format!("annals-{command}")).await?;
-    Ok((bus, Subjects::new(settings.realm.as_str())))
+pub fn connect<'a>(settings: &'a Settings, command: &str) -> BoxFuture<'a, Result<(Bus, Subjects), ConnectError>> {
+    let name = format!("annals-{command}");
+    let connecting = async move {
+        let bus = Bus::connect(settings, &name).await?;
+        Ok((bus, Subjects::new(settings.realm.as_str())))
+    };
+    connecting.boxed()
 }
 
 /// Connects a service to its realm's bus, waiting for it as long as it takes.
