@@ -14,6 +14,7 @@ use annals_bots::{
 };
 use annals_client::Trust;
 use annals_host::{nats::ServerCount, world::compile};
+use annals_realm::last_warnings;
 use tempfile::TempDir;
 use tokio::{sync::watch, task::JoinHandle, time::sleep};
 
@@ -268,6 +269,7 @@ impl ChaosRealm {
         let ended = report.total(|bot| bot.ended.len() as u64);
         self.say(&format!("{ended} sessions ended early\n{report}"));
         if self.has_failed() {
+            println!("{}", last_warnings(self.folder.path()));
             let kept = self.folder.keep();
             self.failures
                 .push(format!("what the realm left is in {}", kept.display()));

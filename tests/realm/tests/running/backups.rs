@@ -16,6 +16,7 @@ use annals_host::{
     nats::ServerCount,
     process::{connect, remote_store},
 };
+use annals_realm::Folder;
 use annals_store::embedded::EmbeddedStore;
 use tokio::process::Command;
 
@@ -53,7 +54,7 @@ async fn a_live_backup_restores_to_a_playable_realm() {
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
     let schema = Arc::clone(&realm.schema);
-    let folder = tempfile::tempdir().expect("a folder for backups");
+    let folder = Folder::create();
     let here = folder.path();
     let nats = realm.realm.nats();
     let create = ["backup", "create", "--realm", "played", "--nats", &nats];
@@ -92,7 +93,7 @@ async fn a_live_backup_of_three_shards_restores_to_a_playable_realm() {
     }
     let mut realm = Played::start_with_shards(3, 2).await;
     let schema = Arc::clone(&realm.schema);
-    let folder = tempfile::tempdir().expect("a folder for backups");
+    let folder = Folder::create();
     let here = folder.path();
     let nats = realm.realm.nats();
     realm.wait_for_trade().await;

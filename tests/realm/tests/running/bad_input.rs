@@ -13,6 +13,7 @@ use annals_client::{EndReason, Event};
 use annals_def::{Value, split_mix};
 use annals_host::{health::Readiness, nats::ServerCount, process::request};
 use annals_ids::{CallNumber, EntityId, OwnerKind, Part};
+use annals_realm::Folder;
 use annals_wire::{
     client::{
         Call, CallRefusal, CloseReason, Credentials, Hello, HelloAnswer, LOGIN_ALPN, LoginAnswer, LoginRefusal,
@@ -259,7 +260,7 @@ async fn noise_on_the_bus(realm: &mut Played) {
 }
 
 async fn wrong_definitions(realm: &mut Played) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let world = folder.path().join("defs");
     copy(&repository().join("defs"), &world);
     let broken = world.join("entity_defs/Account.def");
@@ -295,7 +296,7 @@ async fn wrong_definitions(realm: &mut Played) {
 }
 
 async fn unknown_setting(realm: &mut Played) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let file = folder.path().join("annals.toml");
     fs::write(&file, "realmm = \"aldmoor\"\n").expect("a file");
     for service in [
@@ -317,7 +318,7 @@ async fn unknown_setting(realm: &mut Played) {
 }
 
 async fn port_in_use(realm: &mut Played) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     for ((to, _), service) in ports(realm).await.into_iter().zip(["annals-login", "annals-base"]) {
         let mut second = annals(realm, service);
         second
@@ -353,7 +354,7 @@ async fn folder_in_use(realm: &mut Played) {
 
 /// A process with the settings of another realm holds nothing of this one, and says which settings to check.
 async fn settings_of_another_realm(realm: &mut Played) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let log = folder.path().join("log");
     let mut other = annals(realm, "annals-login");
     other

@@ -2,6 +2,7 @@
 
 use annals_client::{EndReason, Event};
 use annals_host::nats::ServerCount;
+use annals_realm::Folder;
 use annals_wire::client::{Ban, LoginRefusal};
 
 use crate::{
@@ -18,7 +19,7 @@ async fn a_banned_player_is_out_and_told_why_until_the_ban_ends() {
         return;
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let operator = Operator {
         folder: folder.path(),
         nats: realm.realm.nats(),

@@ -13,6 +13,7 @@ use annals_host::{
     nats::{Server, ServerOptions},
 };
 use annals_ids::Part;
+use annals_realm::Folder;
 
 use crate::played::{are_built, binary, permit, repository, until, until_event};
 
@@ -43,7 +44,7 @@ async fn clients_of_a_starting_realm_wait_and_then_enter_the_world() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let data = folder.path();
     let server = Server::start(&ServerOptions::new(data.join("nats")))
         .await

@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use annals_realm::Folder;
+
 use base64ct::{Base64, Encoding};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
@@ -45,7 +46,7 @@ pub(crate) struct Browser {
     _driver: Child,
     port: u16,
     session: String,
-    folder: TempDir,
+    folder: Folder,
     /// Folder of screenshots.
     pictures: PathBuf,
 }
@@ -110,7 +111,7 @@ impl Browser {
 
     /// Starts a session with this handling of certificates.
     pub(crate) async fn start_with(certificates: Certificates) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         let mut started = None;
         for _ in 0..DRIVER_STARTS {
             started = within(TIMEOUT, "chromedriver", start_driver()).await;

@@ -15,7 +15,7 @@ use annals_client::{Client, Config, Credentials, Event, Reads, Trust, client_end
 use annals_def::Schema;
 use annals_host::world::compile;
 use annals_ids::{EntityId, Part};
-use tempfile::TempDir;
+use annals_realm::Folder;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -53,12 +53,12 @@ async fn build(source: &str, program: &Path) {
 struct Stage {
     realm: Realm,
     schema: Arc<Schema>,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Stage {
     async fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         let world = repository().join("defs");
         let schema = compile(&world).expect("the sample compiles");
         let plan = RealmPlan::new("from-c", &world, &folder.path().join("realm"));

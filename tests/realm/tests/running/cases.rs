@@ -12,6 +12,7 @@ mod scripts;
 use std::{fs, path::PathBuf, time::Instant};
 
 use annals_host::nats::ServerCount;
+use annals_realm::Folder;
 
 use crate::{
     operators::Operator,
@@ -81,7 +82,7 @@ async fn the_handbook_commands_settle_every_case_of_the_library() {
     // A base that gets too little processor time is taken over, and then other addresses are unknown than in the
     // reports.
     let mut realm = Played::start_timed(ServerCount::One, &[]).await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let operator = Operator {
         folder: folder.path(),
         nats: realm.realm.nats(),

@@ -10,6 +10,7 @@ use std::{
 };
 
 use annals::up::{Realm, RealmPlan};
+use annals_realm::Folder;
 use tokio::process::Command;
 
 use crate::played::{are_built, binary, permit, repository, run, within};
@@ -67,7 +68,7 @@ async fn the_archive_always_extends_the_signed_checkpoints() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let (here, data) = (folder.path(), folder.path().join("kept"));
     fs::create_dir_all(&data).expect("a folder for the realm");
     let named = ["checkpoint", "keygen", "--data", "kept", "--name", "example.com/kept"];

@@ -27,6 +27,7 @@ use annals_host::{
     world::compile,
 };
 use annals_ids::{EntityId, Hash, OwnerId, TimerId, WorldTime};
+use annals_realm::Folder;
 use annals_store::Store;
 
 use crate::{
@@ -57,7 +58,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A realm whose processes have wall clocks that can be set.
 struct Shifted {
-    folder: tempfile::TempDir,
+    folder: Folder,
     shift: File,
     library: PathBuf,
     schema: Arc<Schema>,
@@ -85,7 +86,7 @@ struct Running {
 
 impl Shifted {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         let library = folder.path().join("shift.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/running/clocks/shift.c");
         let mut compiler = Command::new("cc");

@@ -5,6 +5,7 @@ use std::{path::Path, process::Stdio, time::Duration};
 use annals_evidence::{Anchors, check};
 use annals_host::nats::ServerCount;
 use annals_proof::{SignedNote, VerifierKey};
+use annals_realm::Folder;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::{Child, Command},
@@ -286,7 +287,7 @@ async fn a_dispute_can_be_settled_in_a_browser() {
     let (ann, bob) = (Hand::log_in(&realm, "ann").await, Hand::log_in(&realm, "bob").await);
     let (asker, number) = exchange(&ann, &bob).await;
     let (trade, nats) = (format!("{asker}/{number}"), realm.realm.nats());
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let here = folder.path();
     let running = ["--realm", "played", "--nats", &nats];
     // The signer signs within seconds, and there is no evidence before that.

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use annals_realm::Folder;
+
 use regex::Regex;
 use serde_json::Value;
 use tokio::{
@@ -196,7 +198,7 @@ async fn no_panel_is_empty_and_alerts_fire_under_faults_only() {
     let (status, said) = run(&mut checking).await;
     assert!(status.success(), "{said}");
     let mut realm = Played::start_with(vec![("http", "127.0.0.1:0".to_owned())]).await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let prometheus = Prometheus::start(&prometheus, &realm, folder.path()).await;
     let queries = queries();
     assert!(queries.len() > 40, "{queries:?}");

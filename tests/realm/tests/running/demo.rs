@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use tempfile::TempDir;
+use annals_realm::Folder;
+
 use tokio::{process::Command, task::JoinSet};
 
 use crate::played::{are_built, binary, permit, repository, run, run_within, timed_permit};
@@ -18,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(400);
 struct Played {
     code: Option<i32>,
     text: String,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Played {
@@ -48,7 +49,7 @@ async fn demonstrate(world: Option<&Path>, bots: u32, seconds: Option<u32>, flag
 }
 
 async fn run_demo(world: Option<&Path>, bots: u32, seconds: Option<u32>, flags: &[&str]) -> Played {
-    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let folder = Folder::create();
     let mut command = annals();
     command.arg("demo").current_dir(repository());
     if let Some(world) = world {
@@ -230,8 +231,8 @@ async fn the_demo_fails_if_an_archived_event_is_missing() {
 
 /// A world of many types, with 197 exposed methods and 203 properties beside those of its account, as a shipped game
 /// has. One type has as many exposed methods as once caused the last of them, which takes no arguments, to be left out.
-fn big_world() -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder for the world");
+fn big_world() -> Folder {
+    let folder = Folder::create();
     let defs = folder.path().join("entity_defs");
     std::fs::create_dir(&defs).expect("a folder");
     let arguments = [

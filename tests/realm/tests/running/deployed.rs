@@ -18,7 +18,7 @@ use annals_host::{
     process::FIRST_SHARD,
 };
 use annals_ids::Hash;
-use tempfile::TempDir;
+use annals_realm::Folder;
 
 use crate::played::{binary, repository, until};
 
@@ -37,7 +37,7 @@ const PROCESSES: [&str; 7] = ["db", "director-1", "base-1", "cell-1", "cell-2", 
 
 /// The secrets, the configuration, and the servers that run with it.
 pub(crate) struct Servers {
-    folder: TempDir,
+    folder: Folder,
     members: Vec<Member>,
 }
 
@@ -65,7 +65,7 @@ impl Servers {
 
     /// The folder that a machine of a nats-server has, and ports.
     fn prepare(count: usize) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         let secrets = folder.path().join("secrets");
         let made = Command::new(repository().join("ops/nats/secrets.sh"))
             .arg(&secrets)

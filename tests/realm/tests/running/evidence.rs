@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::ExitStatus, time::Duration};
 
 use annals_host::nats::ServerCount;
+use annals_realm::Folder;
 use tokio::process::Command;
 
 use crate::{
@@ -61,7 +62,7 @@ async fn evidence_proves_a_trade_without_the_realm() {
     let (ann, bob) = (Hand::log_in(&realm, "ann").await, Hand::log_in(&realm, "bob").await);
     let (asker, number) = exchange(&ann, &bob).await;
     let (trade, nats) = (format!("{asker}/{number}"), realm.realm.nats());
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let here = folder.path();
     let running = ["--realm", "played", "--nats", &nats];
     bundle(here, ["trade", &trade], &running).await;

@@ -30,6 +30,7 @@ use annals_node::{
     outbound::read_answer,
     writer::Durability,
 };
+use annals_realm::Folder;
 use annals_store::{Store, Transaction, layout::database};
 use annals_wire::{
     Subjects,
@@ -333,7 +334,7 @@ async fn stored_entities_have_one_activation_despite_races_and_crashes() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let folder = Folder::create();
     let defs = repository().join("defs");
     let mut realm = Realm::start(RealmPlan::new(REALM, &defs, &folder.path().join("realm")))
         .await

@@ -6,6 +6,7 @@ use std::{fs, path::Path};
 use annals_client::{Client, Config, Credentials, EndReason, Event, Password, Token, Trust, client_endpoint};
 use annals_host::nats::ServerCount;
 use annals_login::GUESSES;
+use annals_realm::Folder;
 use annals_wire::client::{LOGIN_ALPN, LoginAnswer, LoginRefusal, LoginRequest, protocol_hash};
 use base64ct::{Base64UrlUnpadded, Encoding};
 use futures::StreamExt;
@@ -32,7 +33,7 @@ async fn players_are_authenticated_as_the_realm_says() {
         return;
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     by_a_service(&realm).await;
     by_tokens(&realm, folder.path()).await;
     by_registration(&realm).await;

@@ -53,4 +53,5 @@ mod trading;
 mod typescript;
 mod upgrading;
 mod visits;
+mod warnings;
 mod watching;

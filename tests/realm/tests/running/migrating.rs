@@ -21,6 +21,7 @@ use annals_director::read_owners;
 use annals_event::{Batch, Body};
 use annals_host::{process::remote_store, world::compile};
 use annals_ids::{BatchNumber, DatabaseId};
+use annals_realm::Folder;
 use annals_store::Store;
 
 use crate::{
@@ -52,7 +53,7 @@ async fn players_log_in_during_a_migration_and_no_data_is_lost() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let data = folder.path().join("realm");
     let old = compile(&repository().join("defs")).expect("the sample compiles");
     let absent = create_accounts(&data, &old).await;
@@ -117,7 +118,7 @@ async fn a_stopped_realm_of_several_shards_is_migrated() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let data = folder.path().join("realm");
     let world = repository().join("defs");
     let old = compile(&world).expect("the sample compiles");

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use annals_host::nats::ServerCount;
+use annals_realm::Folder;
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -46,7 +47,7 @@ async fn operator_orders_take_effect_once_and_name_their_operator() {
     }
     let realm = Played::start(ServerCount::One, &[]).await;
     let (ann, mut bob) = (Hand::log_in(&realm, "ann").await, Hand::log_in(&realm, "bob").await);
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let operator = Operator {
         folder: folder.path(),
         nats: realm.realm.nats(),

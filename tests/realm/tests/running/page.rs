@@ -7,8 +7,9 @@ use std::{
     time::Duration,
 };
 
+use annals_realm::Folder;
+
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
     net::TcpStream,
@@ -38,7 +39,7 @@ struct Play {
     lines: Lines<BufReader<ChildStdout>>,
     /// Address of the page, `http://IP:PORT/`.
     page: String,
-    folder: TempDir,
+    folder: Folder,
     _permit: SemaphorePermit<'static>,
 }
 
@@ -53,7 +54,7 @@ impl Play {
             return None;
         };
         let permit = timed_permit().await;
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         let files = folder.path().join("page");
         let mut compiling = Command::new(repository().join("ops/play-page.sh"));
         let (status, said) = run(compiling.arg(&files).env("TSC", tsc)).await;

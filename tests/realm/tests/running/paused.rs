@@ -12,6 +12,7 @@ use annals_host::{
     child::{self, Child},
     nats::ServerCount,
 };
+use annals_realm::Folder;
 use tokio::{process::Command, time::sleep};
 
 use crate::played::{Played, are_built, binary, repository, run, until};
@@ -120,7 +121,7 @@ async fn paused_clients_return_and_do_not_affect_others() {
         return;
     }
     let mut realm = Played::start(ServerCount::One, &[]).await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let [short, long] = [(100, 10), (200, 60)]
         .map(|(first, stop)| Paused::start(&realm, folder.path(), first, Duration::from_secs(stop)));
     let files = [&short, &long].map(|paused| paused.files.clone());

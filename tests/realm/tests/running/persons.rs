@@ -3,6 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use annals_host::nats::ServerCount;
+use annals_realm::Folder;
 
 use crate::{
     evidence::command,
@@ -35,7 +36,7 @@ const NAME: &str = "ann-of-a-name-that-stands-nowhere";
 
 /// A realm in which the person has traded, and commands on it.
 struct Operator {
-    folder: tempfile::TempDir,
+    folder: Folder,
     running: [String; 4],
     trade: String,
 }
@@ -122,7 +123,7 @@ async fn log_in_data_is_reported_until_the_person_is_forgotten() {
     let (asker, number) = exchange(&ann, &bob).await;
     let named = ["--realm", "played", "--nats", &realm.realm.nats()];
     let operator = Operator {
-        folder: tempfile::tempdir().expect("a folder"),
+        folder: Folder::create(),
         running: named.map(str::to_owned),
         trade: format!("{asker}/{number}"),
     };

@@ -23,9 +23,10 @@ use annals_host::{
     world::compile,
 };
 use annals_ids::{BatchNumber, OwnerId};
+use annals_realm::Folder;
 use annals_store::Store;
 use annals_wire::{Subjects, control::Inspected};
-use tempfile::TempDir;
+use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::{
     process::Command,
     sync::{Semaphore, SemaphorePermit},
@@ -66,7 +67,7 @@ pub(crate) struct Played {
     subjects: Subjects,
     /// Unmounted before their folders are removed.
     disks: BTreeMap<&'static str, SmallDisk>,
-    folder: TempDir,
+    folder: Folder,
     playing: Playing,
     /// Processes that were stopped on purpose.
     ended: Vec<&'static str>,
@@ -186,33 +187,44 @@ impl Played {
         planned: impl FnOnce(RealmPlan) -> RealmPlan,
         disks: &[&'static str],
     ) -> Self {
-        let folder = tempfile::tempdir().expect("a folder for the realm");
-        let data = folder.path().join("realm");
-        let files = folder.path().join("shown");
-        fs::create_dir_all(&data).expect("a folder for the realm");
-        let mount = |name: &&'static str| Some((*name, SmallDisk::mount(&data.join(name))?));
-        let disks = disks.iter().filter_map(mount).collect();
-        let world = repository().join("defs");
-        let schema = compile(&world).expect("the sample compiles");
-        let plan = planned(RealmPlan::new(REALM, &world, &data));
-        let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
-        let settings = connection_to(REALM, realm.nats());
-        let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
-        let playing = Playing::start(realm.login, &schema, BOTS, &files);
-        let mut played = Self {
-            realm,
-            schema,
-            bus,
-            subjects,
-            disks,
-            folder,
-            playing,
-            ended: Vec::new(),
-            began: Instant::now(),
-            _permit: permit,
-        };
-        played.assert_playing("the start").await;
-        played
+        let folder = Folder::create();
+        let plan = RealmPlan::new(REALM, &repository().join("defs"), &folder.path().join("realm"));
+        Self::run_plan(permit, folder, planned(plan), disks).await
+    }
+
+    /// Boxed, as some functions below: what a test awaits is otherwise compiled into that test.
+    fn run_plan<'a>(
+        permit: SemaphorePermit<'static>,
+        folder: Folder,
+        plan: RealmPlan,
+        disks: &'a [&'static str],
+    ) -> LocalBoxFuture<'a, Self> {
+        async move {
+            let files = folder.path().join("shown");
+            fs::create_dir_all(&plan.data).expect("a folder for the realm");
+            let mount = |name: &&'static str| Some((*name, SmallDisk::mount(&plan.data.join(name))?));
+            let disks = disks.iter().filter_map(mount).collect();
+            let schema = compile(&plan.build.world).expect("the sample compiles");
+            let realm = Realm::start(plan).await.unwrap_or_else(|error| panic!("{error}"));
+            let settings = connection_to(REALM, realm.nats());
+            let (bus, subjects) = connect(&settings, "test").await.expect("the bus is there");
+            let playing = Playing::start(realm.login, &schema, BOTS, &files);
+            let mut played = Self {
+                realm,
+                schema,
+                bus,
+                subjects,
+                disks,
+                folder,
+                playing,
+                ended: Vec::new(),
+                began: Instant::now(),
+                _permit: permit,
+            };
+            played.assert_playing("the start").await;
+            played
+        }
+        .boxed_local()
     }
 
     /// The realm's folder.
@@ -236,19 +248,22 @@ impl Played {
     }
 
     /// Checks that all bots play, or resume soon, and that every process runs and none has panicked.
-    pub(crate) async fn assert_playing(&mut self, after: &str) {
-        let playing = self.playing.wait_until_shown(SHOWN, TIMEOUT).await;
-        assert!(
-            playing,
-            "after {after} not all bots play: {}; the realm's logs:\n{}",
-            self.playing.progress(),
-            self.log_tails()
-        );
-        self.realm
-            .watch(&self.ended)
-            .unwrap_or_else(|error| panic!("after {after}: {error}"));
-        self.assert_no_panics(after);
-        println!("{:5.1} s: {after}: all bots play", self.began.elapsed().as_secs_f32());
+    pub(crate) fn assert_playing<'a>(&'a mut self, after: &'a str) -> LocalBoxFuture<'a, ()> {
+        async move {
+            let playing = self.playing.wait_until_shown(SHOWN, TIMEOUT).await;
+            assert!(
+                playing,
+                "after {after} not all bots play: {}; the realm's logs:\n{}",
+                self.playing.progress(),
+                self.log_tails()
+            );
+            self.realm
+                .watch(&self.ended)
+                .unwrap_or_else(|error| panic!("after {after}: {error}"));
+            self.assert_no_panics(after);
+            println!("{:5.1} s: {after}: all bots play", self.began.elapsed().as_secs_f32());
+        }
+        .boxed_local()
     }
 
     /// Waits until assets have changed hands in a trade of bots.
@@ -398,41 +413,44 @@ impl Played {
 
     /// Logs the bots out, and checks that nothing they were shown is lost, and that replaying the archive gives the
     /// state of every owner.
-    pub(crate) async fn stop_and_verify(mut self) -> BotsReport {
-        let report = self.playing.end().await;
-        println!("{report}");
-        assert_eq!(report.total(|bot| bot.malformed), 0, "frames that could not be read");
-        let (bus, subjects, store) = self.bus();
-        for owner in owners(&store).await.expect("the store answers") {
-            let live = inspect(&bus, &subjects, owner).await;
-            let replayed = replay_to(&store, owner, BatchNumber(live.batch)).await;
-            assert_eq!(
-                replayed, live.state,
-                "owner {owner} at batch {} is replayed to something else",
-                live.batch
+    pub(crate) fn stop_and_verify(mut self) -> LocalBoxFuture<'static, BotsReport> {
+        async move {
+            let report = self.playing.end().await;
+            println!("{report}");
+            assert_eq!(report.total(|bot| bot.malformed), 0, "frames that could not be read");
+            let (bus, subjects, store) = self.bus();
+            for owner in owners(&store).await.expect("the store answers") {
+                let live = inspect(&bus, &subjects, owner).await;
+                let replayed = replay_to(&store, owner, BatchNumber(live.batch)).await;
+                assert_eq!(
+                    replayed, live.state,
+                    "owner {owner} at batch {} is replayed to something else",
+                    live.batch
+                );
+            }
+            let files = self.shown_files();
+            let checked = check(&files, &store, &self.schema)
+                .await
+                .expect("the archive can be read");
+            println!("{checked}");
+            assert!(checked.is_clean(), "a shown event is lost:\n{checked}");
+            assert!(checked.shown > 0 && checked.files == BOTS as u64);
+            let audited = audit(&store).await.expect("the ledger can be read");
+            assert!(
+                audited.findings.is_empty(),
+                "the ledger is not balanced: {:?}",
+                audited.findings
             );
+            let mut views = Views::default();
+            let told = views.look(&store).await.expect("the logs of the bases replay");
+            println!("the ledger: {} entries\n{told}", audited.entries);
+            assert_eq!(told.found, 0, "a holdings view contradicts the ledger:\n{told}");
+            assert!(told.compared > 0, "no ledger notice was delivered");
+            self.assert_no_panics("everything");
+            self.realm.stop().await.expect("the realm stops");
+            report
         }
-        let files = self.shown_files();
-        let checked = check(&files, &store, &self.schema)
-            .await
-            .expect("the archive can be read");
-        println!("{checked}");
-        assert!(checked.is_clean(), "a shown event is lost:\n{checked}");
-        assert!(checked.shown > 0 && checked.files == BOTS as u64);
-        let audited = audit(&store).await.expect("the ledger can be read");
-        assert!(
-            audited.findings.is_empty(),
-            "the ledger is not balanced: {:?}",
-            audited.findings
-        );
-        let mut views = Views::default();
-        let told = views.look(&store).await.expect("the logs of the bases replay");
-        println!("the ledger: {} entries\n{told}", audited.entries);
-        assert_eq!(told.found, 0, "a holdings view contradicts the ledger:\n{told}");
-        assert!(told.compared > 0, "no ledger notice was delivered");
-        self.assert_no_panics("everything");
-        self.realm.stop().await.expect("the realm stops");
-        report
+        .boxed_local()
     }
 
     fn assert_no_panics(&self, after: &str) {

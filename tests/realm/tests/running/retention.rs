@@ -13,6 +13,7 @@ use std::{
 use annals_bots::checker::Following;
 use annals_db::read_horizon;
 use annals_ids::Shard;
+use annals_realm::Folder;
 use annals_store::Store;
 use tokio::process::Command;
 
@@ -67,7 +68,7 @@ async fn a_realm_with_retention_keeps_every_promise() {
     kill_and_restart(&mut realm, "cell-2").await;
     kill_and_restart(&mut realm, "base-1").await;
 
-    let folder = tempfile::tempdir().expect("a folder for backups");
+    let folder = Folder::create();
     let (here, nats) = (folder.path(), realm.realm.nats());
     let running = ["--realm", "played", "--nats", &nats];
     let verified = succeed(here, &[&["log", "verify"], &running[..]].concat()).await;

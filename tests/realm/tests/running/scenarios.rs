@@ -16,8 +16,8 @@ use std::{
 
 use annals::up::{Realm, RealmPlan};
 use annals_host::{edge::web_certificate_hashes, world::compile};
+use annals_realm::Folder;
 use serde_json::json;
-use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use self::{
@@ -66,7 +66,7 @@ struct Stage {
     access: Access,
     certificate: PathBuf,
     node: typescript::Node,
-    folder: TempDir,
+    folder: Folder,
     /// For players on a page.
     browser: Option<Arc<Browser>>,
 }
@@ -78,7 +78,7 @@ impl Stage {
             return None;
         }
         let node = typescript::Node::find().await?;
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         typescript::build(&node, folder.path()).await;
         let world = repository().join("defs");
         let schema = compile(&world).expect("the sample compiles");

@@ -9,9 +9,9 @@ use annals_audit::{Index, archive::read_tree};
 use annals_director::read_owners;
 use annals_evidence::Item;
 use annals_ids::{OwnerKind, Shard};
+use annals_realm::Folder;
 use annals_store::Store;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::played::{POLL_INTERVAL, Played, TIMEOUT, are_built, binary, run, within};
@@ -100,7 +100,7 @@ async fn a_shards_db_dies_alone() {
 
 /// The history of an item that was traded, which orders on several shards asked for.
 async fn an_item_is_traced(store: &Store, annals: &Path, nats: &str) {
-    let folder = TempDir::new().expect("a folder");
+    let folder = Folder::create();
     let mut index = Index::open(&folder.path().join("own")).await.expect("an index");
     let what = "an item traded by a base on another shard than the ledger's";
     let item = within(TIMEOUT, what, async {

@@ -12,6 +12,7 @@ use annals::{
 };
 use annals_director::{Grants, Stage};
 use annals_host::{nats::Bus, process::connect};
+use annals_realm::Folder;
 use annals_store::{
     Store,
     embedded::EmbeddedStore,
@@ -245,7 +246,7 @@ async fn a_realm_stops_in_the_documented_order_and_resumes() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let folder = Folder::create();
     let data = folder.path();
     let mut realm = start(data).await;
     stop_by_two_operators(&mut realm).await;
@@ -263,7 +264,7 @@ async fn a_realm_stops_in_the_documented_order_and_resumes() {
     let before = began(&closed).await;
     drop(closed);
 
-    let beside = tempfile::tempdir().expect("a folder for definitions");
+    let beside = Folder::create();
     let others = other_definitions(beside.path());
     migrated(data, &others).await;
 
@@ -300,7 +301,7 @@ async fn a_hanging_stop_is_reported_and_can_be_continued() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder for the realm");
+    let folder = Folder::create();
     let data = folder.path().join("realm");
     fs::create_dir_all(&data).expect("a folder for the realm");
     let Some(disk) = SmallDisk::mount(&data.join("nats")) else {

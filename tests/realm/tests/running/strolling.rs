@@ -9,7 +9,7 @@ use std::{
 use annals::up::{Realm, RealmPlan};
 use annals_bots::scenario::{PhaseReport, ScenarioReport};
 use annals_ids::Hash;
-use tempfile::TempDir;
+use annals_realm::Folder;
 use tokio::{process::Command, time::sleep};
 
 use crate::played::{are_built, binary, permit, repository, run};
@@ -17,11 +17,11 @@ use crate::played::{are_built, binary, permit, repository, run};
 const REALM: &str = "strolled";
 
 /// A folder for a realm, the bots' records and their report.
-struct Place(TempDir);
+struct Place(Folder);
 
 impl Place {
     fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder"))
+        Self(Folder::create())
     }
 
     async fn realm(&self) -> Realm {

@@ -14,6 +14,7 @@ use annals_bots::checker::check;
 use annals_db::ledger::audit;
 use annals_def::Schema;
 use annals_host::{log_source::Source, nats::ServerCount, store, world::compile};
+use annals_realm::Folder;
 use tokio::process::Command;
 
 use crate::{
@@ -44,7 +45,7 @@ enum End {
 
 /// The data of a realm at the end of each of its runs.
 struct Past {
-    folder: tempfile::TempDir,
+    folder: Folder,
     servers: ServerCount,
     shards: u16,
     schema: Arc<Schema>,
@@ -53,7 +54,7 @@ struct Past {
 impl Past {
     fn new(servers: ServerCount) -> Self {
         Self {
-            folder: tempfile::tempdir().expect("a folder"),
+            folder: Folder::create(),
             servers,
             shards: 1,
             schema: compile(&repository().join("defs")).expect("the sample compiles"),

@@ -15,8 +15,8 @@ use annals_db::{Query, migrating::read_converting, query};
 use annals_def::{Schema, Value};
 use annals_host::{config::Service, process::remote_store, world::compile};
 use annals_ids::BatchNumber;
+use annals_realm::Folder;
 use annals_store::Store;
-use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
     sync::SemaphorePermit,
@@ -142,7 +142,7 @@ async fn ends(realm: &mut Realm, name: &str) {
 struct Changing {
     realm: Realm,
     playing: Playing,
-    folder: TempDir,
+    folder: Folder,
     old: Arc<Schema>,
     new: Arc<Schema>,
     next: PathBuf,
@@ -153,7 +153,7 @@ impl Changing {
     async fn start() -> Self {
         // Holders release within 5 s, or the change is abandoned.
         let permit = timed_permit().await;
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         let present = copy_definitions(&folder.path().join("present"));
         let next = next_definitions(folder.path());
         let [old, new] = [&present, &next].map(|world| compile(world).expect("they compile"));
@@ -355,7 +355,7 @@ async fn a_change_that_needs_a_stopped_realm_or_other_clients_is_refused() {
         return;
     }
     let _permit = permit().await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::create();
     let present = copy_definitions(&folder.path().join("present"));
     let realm = begin(&present, &folder.path().join("realm")).await;
     let changed = |name: &str, file: &str, before: &str, after: &str| {

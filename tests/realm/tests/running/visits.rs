@@ -18,13 +18,13 @@ use annals_host::{
     nats::ServerCount,
 };
 use annals_ids::{DatabaseId, Hash};
+use annals_realm::Folder;
 use annals_store::{
     ScanOrder, Store, StoreError, Transaction, key_after,
     layout::database::{checkout_key, entities, entity_of},
 };
 use annals_wire::client::{CloseReason, LoginRefusal};
 use futures::future::join_all;
-use tempfile::TempDir;
 
 use crate::{
     hands::{Assets, Hand},
@@ -260,13 +260,13 @@ async fn one_account_once(realm: &Played) {
 pub(crate) struct OtherLogin {
     pub(crate) address: LoginAddress,
     /// Its folder.
-    pub(crate) folder: TempDir,
+    pub(crate) folder: Folder,
     _process: Child,
 }
 
 impl OtherLogin {
     pub(crate) async fn start(realm: &Played, flags: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = Folder::create();
         let mut command = child::command(binary("annals-login").expect("it is built"));
         command
             .current_dir(repository())
