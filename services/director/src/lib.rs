@@ -7,6 +7,7 @@
 //! sending: the shell sends grants and maps, and resends them until they are acknowledged.
 
 mod admission;
+mod attention;
 mod balance;
 mod balancing;
 mod cell_scaling;
@@ -19,6 +20,7 @@ pub mod openings;
 mod upgrade;
 
 pub use admission::{Admission, FRONT_KEPT, MAX_ROOMS, REPORTED_WITHIN, ROOM_KEPT, RoomRequest, SAME_TIME};
+pub use attention::Attention;
 pub use balance::{Balance, MAP_PERIOD, SpacePlan};
 pub use cell_scaling::{Change, Pace};
 pub use grants::{Grant, GrantError, Grants, ID_BLOCK, read_owners};

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use annals_def::Schema;
 use annals_director::{
-    Admission, Balance, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle, Membership, Pace,
-    SILENCE, SpacePlan, Stage, Upgrade,
+    Admission, Attention, Balance, ClosedConnections, Decision, Desired, Grant, GrantError, Grants, Lifecycle,
+    Membership, Pace, SILENCE, SpacePlan, Stage, Upgrade,
 };
 use annals_ids::{OwnerId, OwnerKind, ProcessId, WallTime, WorldTime};
 use annals_node::time::Mono;
@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, watch};
 use crate::{
     clock::{self, Clock},
     health::{DiscoveryError, Health, Readiness},
-    nats::{Bus, ConnectError, Reports, ReportsError, Subscription},
+    nats::{Bus, ConnectError, LinkState, Reports, ReportsError, Subscription},
     process::{self, BEAT, Settings},
     telemetry::Chain,
     waiting::Wait,
@@ -217,6 +217,8 @@ async fn stand_by(
         "nothing is granted until it answers; check that annals-db runs with the same --realm and --nats",
     );
     let mut since = clock::mono();
+    // How much of the time since then the store did not answer, which hides the heartbeats of the leader.
+    let (mut attention, mut paused) = (Attention::begin(monotonic()), Duration::ZERO);
     loop {
         if !looked.at_stop
             && let Ok(found) = wait.during(Grants::is_closed(store)).await
@@ -232,6 +234,9 @@ async fn stand_by(
             Ok(term) => Grants::has_left(store, *term, is_closed).await.unwrap_or(false),
             Err(_) => false,
         };
+        if term.is_ok() {
+            paused += attention.attend(monotonic());
+        }
         match term {
             Err(error) => wait.lasts(error),
             Ok(term) if seen != Some(term) && !closed && !has_left => {
@@ -239,10 +244,10 @@ async fn stand_by(
                     let (number, silence) = (term.number, SILENCE.as_secs());
                     tracing::info!("standing by until the director of term {number} has been silent for {silence} s");
                 }
-                (seen, since) = (Some(term), clock::mono());
+                (seen, since, paused) = (Some(term), clock::mono(), Duration::ZERO);
             }
             // A realm that never had a director has none to wait for.
-            Ok(term) if closed || has_left || term.number == 0 || clock::mono().since(since) >= SILENCE => {
+            Ok(term) if closed || has_left || term.number == 0 || clock::mono().since(since) >= SILENCE + paused => {
                 if seen != Some(term) {
                     since = clock::mono();
                 }
@@ -272,6 +277,10 @@ struct Leader {
     /// The game time that is sent to processes when they register.
     clock: Clock,
     membership: Membership,
+    /// Its connection as in the store, by which a standby knows of its end; empty at first.
+    attached: String,
+    /// When it last judged silences.
+    attention: Attention,
     /// Grants of this term, with their ids; an older grant that its holder does not confirm is granted anew.
     orders: BTreeMap<OwnerId, (GrantOrder, ProcessId)>,
     /// Since when a live holder has not reported an owner that it was granted.
@@ -320,7 +329,6 @@ async fn lead(
     let mut leader = Leader::begin(grants, (schema, is_known), plan.clone(), closed_before).await?;
     // The answers of db to the request to change the definitions.
     let (answers, mut answered) = mpsc::channel(1);
-    let mut attached = String::new();
     let watching = Watching::begin(health);
     tracing::info!(began = %leader.realm.began, owners = leader.orders.len(), "leading");
     let mut missing = Wait::new(
@@ -330,7 +338,10 @@ async fn lead(
     .after(CREW_WITHIN);
     let mut beat = tokio::time::interval(BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let link = bus.state();
     loop {
+        // Without its connection it hears nobody, and judges nobody.
+        let hears = matches!(*link.borrow(), LinkState::Up { .. });
         leader.go_on_changing(reach, &answers).await?;
         leader.summon(reach).await;
         let deadline = leader.membership.deadline();
@@ -343,7 +354,7 @@ async fn lead(
                 leader.resign().await;
                 return Ok(());
             }
-            () = clock::until(deadline) => leader.replace_dead().await?,
+            () = clock::until(deadline), if hears => leader.replace_dead().await?,
             Some(answer) = answered.recv() => leader.definitions_answered(answer).await?,
             request = requests.next() => {
                 let Some(request) = request else { return Ok(()) };
@@ -355,13 +366,8 @@ async fn lead(
                         tracing::info!("the realm is stopped");
                         return Ok(());
                     }
-                } else {
-                    let connection = bus.connection();
-                    if attached != connection {
-                        leader.grants.attach(Some(&connection)).await?;
-                        attached = connection;
-                    }
-                    leader.beat().await?;
+                } else if hears {
+                    leader.beat(bus.connection()).await?;
                 }
                 if leader.lifecycle.stage() > Stage::Running {
                     beat.reset_after(STOPPING_BEAT);
@@ -448,6 +454,8 @@ impl Leader {
             } else {
                 Membership::new(monotonic(), held).knowing(closed_before, connections)
             },
+            attached: String::new(),
+            attention: Attention::begin(monotonic()),
             lifecycle: Lifecycle::new(plan.desired, closed || owners.is_empty()),
             admission: rooms::admission(plan.max_players, (&owners, closed)),
             orders: orders.collect(),
@@ -470,7 +478,12 @@ impl Leader {
         Ok(leader)
     }
 
-    async fn beat(&mut self) -> Result<(), GrantError> {
+    /// What a director does in each interval of heartbeats. `connection` is its own.
+    async fn beat(&mut self, connection: String) -> Result<(), GrantError> {
+        if self.attached != connection {
+            self.grants.attach(Some(&connection)).await?;
+            self.attached = connection;
+        }
         self.grants.beat(self.clock.now().world).await?;
         self.go_on().await?;
         self.expire();
@@ -500,7 +513,16 @@ impl Leader {
 
     /// Forgets the processes that count as dead.
     fn expire(&mut self) {
-        self.membership.expire(monotonic());
+        let now = monotonic();
+        let pause = self.attention.attend(now);
+        if !pause.is_zero() {
+            tracing::info!(?pause, "heard nobody for a time, which counts as no silence of others");
+            self.membership.skip(now, pause);
+            for since in self.unheld.values_mut() {
+                *since = now.min(*since + pause);
+            }
+        }
+        self.membership.expire(now);
         self.services.retain(|process, _| self.membership.is_alive(*process));
         self.apart.retain(|process| self.membership.is_alive(*process));
     }

@@ -461,6 +461,52 @@ fn a_new_director_waits_the_full_silence_before_a_process_counts_as_dead() {
     assert_eq!(membership.decide(limit), [grant]);
 }
 
+#[test]
+fn a_pause_of_the_director_is_no_silence_of_the_processes() {
+    let mut membership = joined([40, 50, 0]);
+    // It waits for the store from 2 s to 9 s, and then hears process 1 before it decides.
+    let (paused, resumed) = (seconds(7), seconds(9));
+    membership.hear(resumed, holding(1, 11, 40));
+    membership.skip(resumed, paused);
+    assert_eq!(membership.decide(resumed), []);
+    // Process 2 was silent for a second before the pause.
+    membership.hear(seconds(10), holding(3, 13, 0));
+    let tick = Duration::from_nanos(1);
+    assert_eq!(membership.decide(seconds(11) - tick), []);
+    assert_eq!(membership.decide(seconds(11)), granted_to(3, &[12]));
+}
+
+#[test]
+fn a_pause_extends_the_time_to_reconnect() {
+    let mut membership = joined([40, 50, 0]);
+    let (closed_at, paused) = (seconds(1), seconds(7));
+    membership.disconnected(closed_at, "server:2".to_owned());
+    let resumed = closed_at + paused;
+    membership.skip(resumed, paused);
+    let deadline = resumed + RECONNECTION;
+    assert_eq!(membership.deadline(), Some(deadline));
+    let over_another = Beat {
+        connection: "server:9".to_owned(),
+        ..holding(2, 12, 50)
+    };
+    membership.hear(resumed, over_another);
+    assert_eq!(membership.decide(deadline), []);
+}
+
+#[test]
+fn a_new_director_listens_for_the_full_time_without_its_pauses() {
+    let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
+    let mut membership = Membership::new(seconds(100), owners);
+    membership.skip(seconds(105), seconds(4));
+    membership.hear(seconds(105), beat(2, OwnerKind::Cell));
+    assert_eq!(membership.decide(seconds(105)), [], "it has listened for a second");
+    membership.hear(seconds(107), beat(2, OwnerKind::Cell));
+    assert_eq!(membership.decide(seconds(107)), granted_to(2, &[10]));
+    // It has listened for long enough now, whatever pauses follow.
+    membership.skip(seconds(120), seconds(10));
+    assert!(membership.has_listened(seconds(120)));
+}
+
 /// Processes 1 (base) and 2 (cell) that hold an owner each, 9 (db) that holds the ledger's, and 3 and 4 with the next
 /// definitions, which are to follow.
 fn staged() -> Membership {

@@ -1,6 +1,10 @@
 //! Processes that crash, and are restarted as by `annals up`.
 
-use annals_host::nats::ServerCount;
+use std::collections::BTreeMap;
+
+use annals_director::{SILENCE, read_owners};
+use annals_host::{nats::ServerCount, process::BEAT};
+use annals_ids::{Epoch, OwnerId, ProcessId};
 
 use crate::played::{Played, are_built};
 
@@ -16,6 +20,38 @@ async fn crashed_processes_restart_and_play_continues_with_three_servers() {
     if are_built() {
         kill_one_after_the_other(ServerCount::Three).await;
     }
+}
+
+/// The director waits for the store meanwhile, and hears nobody. One process is not heard at once afterwards either, which
+/// is a short silence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_of_the_store_costs_no_process_its_owners() {
+    if !are_built() {
+        return;
+    }
+    let mut realm = Played::start_timed(ServerCount::One, &[]).await;
+    let (_, _, store) = realm.bus();
+    let granted = async || -> BTreeMap<OwnerId, (Epoch, ProcessId)> {
+        let owners = read_owners(&store).await.expect("the store answers");
+        let grants = owners.into_iter();
+        grants
+            .map(|(owner, record)| (owner, (record.epoch, record.process)))
+            .collect()
+    };
+    let before = granted().await;
+    let pause = |realm: &Played, name| assert!(realm.realm.pause(name).expect("it runs"), "{name} is there");
+    let resume = |realm: &Played, name| assert!(realm.realm.resume(name).expect("it runs"), "{name} is there");
+    pause(&realm, "db");
+    pause(&realm, "cell-1");
+    tokio::time::sleep(2 * SILENCE).await;
+    resume(&realm, "db");
+    tokio::time::sleep(3 * BEAT).await;
+    resume(&realm, "cell-1");
+    realm.assert_playing("an outage of the store").await;
+    assert_eq!(granted().await, before, "an owner was granted anew");
+    let report = realm.stop_and_verify().await;
+    let resumed = report.total(|bot| bot.resumed);
+    assert_eq!(resumed, 0, "sessions were resumed");
 }
 
 async fn kill_one_after_the_other(servers: ServerCount) {

@@ -1,0 +1,46 @@
+//! How long a director was unable to hear anything. Pure: time is an input.
+
+use std::time::Duration;
+
+/// Longest time between two times at which a director that hears everything attends: two intervals of heartbeats.
+const MAX_PAUSE: Duration = Duration::from_millis(600);
+
+/// When a director last attended to what it receives. One that waits for the store, or gets no processor, hears nobody:
+/// its own pause must not count as the silence of others (rule D2).
+#[derive(Clone, Copy, Debug)]
+pub struct Attention {
+    last: Duration,
+}
+
+impl Attention {
+    /// Begins to attend at `now` of the director's monotonic clock.
+    #[must_use]
+    pub fn begin(now: Duration) -> Self {
+        Self { last: now }
+    }
+
+    /// Attends at `now`. Returns how much of the time since the last call was a pause; zero if the calls follow each
+    /// other as they should.
+    #[must_use = "the pause must be taken off every silence"]
+    pub fn attend(&mut self, now: Duration) -> Duration {
+        let since = now.saturating_sub(self.last);
+        self.last = now;
+        since.saturating_sub(MAX_PAUSE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_exceeds_the_usual_interval_is_a_pause() {
+        let millis = Duration::from_millis;
+        let mut attention = Attention::begin(millis(1_000));
+        assert_eq!(attention.attend(millis(1_300)), Duration::ZERO);
+        assert_eq!(attention.attend(millis(1_900)), Duration::ZERO);
+        assert_eq!(attention.attend(millis(1_900)), Duration::ZERO);
+        assert_eq!(attention.attend(millis(7_000)), millis(4_500));
+        assert_eq!(attention.attend(millis(7_100)), Duration::ZERO);
+    }
+}
