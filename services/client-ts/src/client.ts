@@ -7,8 +7,9 @@ import { Choice, ChosenConnection } from "./transports.js";
 import type { WebTransportTarget } from "./web_transport.js";
 import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 
-const LOGIN = "annals-login.1";
-const PLAY = "annals-play.1";
+/** The protocols of login and of play: the subprotocol of a WebSocket, and the path of a session by WebTransport. */
+const LOGIN = { webSocket: "annals-login.1", path: "/annals-login.2" };
+const PLAY = { webSocket: "annals-play.1", path: "/annals-play.2" };
 
 export type Options = Credentials & {
   /** URL of the login service, such as `wss://play.example.org:7700`. */
@@ -264,7 +265,7 @@ export class Client {
 
   private open(
     attempt: number,
-    protocol: string,
+    protocol: typeof LOGIN,
     url: () => string,
     direct: () => string | undefined,
     listener: Listener,
@@ -273,9 +274,9 @@ export class Client {
     const target = async (): Promise<WebTransportTarget | undefined> => {
       const base = direct();
       const certificateHashes = (await (webTransport || undefined)?.certificateHashes?.()) ?? [];
-      return base === undefined ? undefined : { url: new URL(`/${protocol}`, base).href, certificateHashes };
+      return base === undefined ? undefined : { url: new URL(protocol.path, base).href, certificateHashes };
     };
-    const route = { protocol, url, webTransport: webTransport === false ? undefined : target };
+    const route = { protocol: protocol.webSocket, url, webTransport: webTransport === false ? undefined : target };
     this.connections.set(attempt, new ChosenConnection(route, this.patience, this.choice, listener));
   }
 }

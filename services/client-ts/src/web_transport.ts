@@ -26,6 +26,10 @@ export class WebTransportConnection implements Connection {
   private frames: WritableStreamDefaultWriter<Uint8Array> | undefined;
   private datagrams: WritableStreamDefaultWriter<Uint8Array> | undefined;
   private silence: Silence | undefined;
+  /** Whether the server has announced that its next frame has the reason of its close. */
+  private isClosing = false;
+  /** That reason. */
+  private announced: CloseReason | undefined;
 
   /** Throws if the target is none. */
   constructor(
@@ -75,11 +79,12 @@ export class WebTransportConnection implements Connection {
       this.listener.connected();
       void this.readDatagrams();
       void this.readBackground();
-      await this.readFrames(stream.readable.getReader());
+      await this.readFrames(stream.readable.getReader(), (frame) => this.take(frame));
     }
     // Nothing more will be heard, and the end may be known after a longer silence than a connection may have.
     this.silence?.end();
-    const reason = await this.end();
+    // A browser may take a close for a loss, if the connection ends soon after it.
+    const reason = this.announced ?? (await this.end());
     const { listener } = this;
     this.listener = undefined;
     if (reason === undefined) {
@@ -101,8 +106,22 @@ export class WebTransportConnection implements Connection {
     }
   }
 
+  /** A frame of the session's stream. The last two are an empty one, and one with the code of the reason. */
+  private take(frame: Uint8Array): void {
+    if (this.isClosing) {
+      this.announced ??= CLOSE_REASONS[frame[0] ?? 0] ?? "Lost";
+    } else if (frame.length === 0) {
+      this.isClosing = true;
+    } else {
+      this.listener?.frame(frame);
+    }
+  }
+
   /** Reads the frames of a stream; returns how it has ended. Malformed frames end the session. */
-  private async readFrames(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<StreamEnd> {
+  private async readFrames(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    take: (frame: Uint8Array) => void,
+  ): Promise<StreamEnd> {
     const buffer = new FrameBuffer();
     for (;;) {
       const bytes = await received(reader);
@@ -116,7 +135,7 @@ export class WebTransportConnection implements Connection {
           this.fail("Malformed");
           return "broken";
         }
-        this.listener?.frame(frame);
+        take(frame);
       }
     }
   }
@@ -134,7 +153,7 @@ export class WebTransportConnection implements Connection {
         // The streams end with the session, which reports its end.
         return;
       }
-      const end = await this.readFrames(stream.getReader());
+      const end = await this.readFrames(stream.getReader(), (frame) => this.listener?.frame(frame));
       if (end === "broken" && (await this.end()) === undefined) {
         return this.fail("Lost");
       }

@@ -91,7 +91,7 @@ function recorder() {
 async function open() {
   fakes();
   const listener = recorder();
-  const target = { url: "https://realm/annals-play.1", certificateHashes: [Uint8Array.of(1, 2)] };
+  const target = { url: "https://realm/annals-play.2", certificateHashes: [Uint8Array.of(1, 2)] };
   const connection = new WebTransportConnection(target, new Patience(), listener);
   const [session] = FakeSession.opened;
   session._ready.resolve();
@@ -240,6 +240,32 @@ test("a close has its reason, and every other end is a loss", async () => {
   );
 });
 
+test("a reason that the stream ends with is the reason, whatever becomes of the session", async () => {
+  for (const [code, reason] of [[12, "LoggedInElsewhere"], [5, "Ended"], [0, "Finished"], [99, "Lost"]]) {
+    const { session, listener } = await open();
+    session.server.enqueue(framed([8]));
+    // In two pieces.
+    session.server.enqueue(Uint8Array.of(0, 1));
+    session.server.enqueue(Uint8Array.of(code));
+    session.server.close();
+    session._closed.reject(new Error("Connection lost."));
+    await settle();
+    assert.deepEqual(listener.told, [["frame", 8], ["closed", reason]]);
+  }
+});
+
+test("a stream that ends within its last frames leaves the session its reason", async () => {
+  for (const last of [[], [0], [0, 1]]) {
+    const { session, listener } = await open();
+    session.server.enqueue(Uint8Array.from(last));
+    session.server.close();
+    await settle();
+    session._closed.resolve({ closeCode: 5 });
+    await settle();
+    assert.deepEqual(listener.told, [["closed", "Ended"]]);
+  }
+});
+
 test("any bytes of a server are read, or end the session", async () => {
   const next = generator(9);
   const noise = (most) => Uint8Array.from({ length: next(most) }, () => next(256));
@@ -302,7 +328,7 @@ function choose(choice, { hashes = async () => [] } = {}) {
   const route = {
     protocol: "annals-play.1",
     url: () => "wss://realm",
-    webTransport: async () => ({ url: "https://realm/annals-play.1", certificateHashes: await hashes() }),
+    webTransport: async () => ({ url: "https://realm/annals-play.2", certificateHashes: await hashes() }),
   };
   return { connection: new ChosenConnection(route, new Patience(), choice, listener), listener };
 }
@@ -372,11 +398,11 @@ test("a client tries WebTransport where its URLs are encrypted, or where it is t
     client.leave();
     return [...FakeSession.opened, ...FakeSocket.opened].map(({ url }) => url);
   };
-  assert.deepEqual(await opened({ url: "wss://realm:7700" }), ["https://realm:7700/annals-login.1"]);
+  assert.deepEqual(await opened({ url: "wss://realm:7700" }), ["https://realm:7700/annals-login.2"]);
   assert.deepEqual(await opened({ url: "wss://realm:7700", webTransport: false }), ["wss://realm:7700"]);
   assert.deepEqual(await opened({ url: "ws://page/login" }), ["ws://page/login"]);
   const webTransport = { url: "https://127.0.0.1:7700", certificateHashes: async () => [Uint8Array.of(7)] };
-  assert.deepEqual(await opened({ url: "ws://page/login", webTransport }), ["https://127.0.0.1:7700/annals-login.1"]);
+  assert.deepEqual(await opened({ url: "ws://page/login", webTransport }), ["https://127.0.0.1:7700/annals-login.2"]);
   const [pinned] = FakeSession.opened[0].options.serverCertificateHashes;
   assert.deepEqual(pinned, { algorithm: "sha-256", value: Uint8Array.of(7) });
 });

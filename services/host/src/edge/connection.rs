@@ -19,6 +19,7 @@ use super::{
     handshakes::Host,
     pace::{Pace, Verdict},
     registry::{Link, Orders, Registry, WriteCommand, close, count},
+    web_transport::last_frames,
 };
 use crate::violations::Violation;
 
@@ -149,10 +150,17 @@ pub(super) async fn write(mut send: SendStream, mut orders: Orders, shared: &Sha
                 count(&shared.registry.counts.bytes_out, length);
             }
             WriteCommand::Close(reason) => {
-                // A close would overtake what was written, so wait until it was read.
-                if send.finish().is_ok() {
-                    let _ = timeout(LAST_READ_WITHIN, send.stopped()).await;
-                }
+                let finishing = async {
+                    if let Link::WebTransport(_) = orders.link {
+                        send.write_all(&last_frames(reason)).await.ok();
+                    }
+                    // A close would overtake what was written, so wait until it was read.
+                    if send.finish().is_ok() {
+                        send.stopped().await.ok();
+                    }
+                };
+                // A client that does not read is not waited for.
+                let _ = timeout(LAST_READ_WITHIN, finishing).await;
                 return Some(reason);
             }
         }

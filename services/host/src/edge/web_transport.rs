@@ -3,7 +3,7 @@
 //! A connection has one session, and that one bidirectional stream and datagrams, with the same content as connections
 //! of our own protocol. The path of the session's URL is what the ALPN is for these. A datagram of one byte, 0, is an
 //! echo request, which is answered with the same: a page cannot see whether its connection is alive. A close has the
-//! code of a [`CloseReason`].
+//! code of a [`CloseReason`]; the last frames of the stream have it too, as a browser may take a close for a loss.
 //!
 //! HTTP/3 itself is used as little as possible: one request, no dynamic header compression, and whatever else a peer
 //! sends is bounded by the connection's window. So the crate for its encoding is used, and none for its connections.
@@ -137,8 +137,8 @@ impl Acceptor {
             return StatusCode::FORBIDDEN;
         }
         let served = match serves {
-            Serves::Login => "/annals-login.1",
-            Serves::Play => "/annals-play.1",
+            Serves::Login => "/annals-login.2",
+            Serves::Play => "/annals-play.2",
         };
         match request.url.path() == served {
             true => StatusCode::OK,
@@ -170,6 +170,11 @@ async fn receive_settings(connection: &Connection) -> Result<Vec<RecvStream>, Re
         return Ok(held);
     }
     Err("no settings came")
+}
+
+/// What ends the session's stream: an empty frame, and one with the code of the reason.
+pub(super) fn last_frames(reason: CloseReason) -> [u8; 3] {
+    [0, 1, reason.code()]
 }
 
 /// A datagram of the session with this content.

@@ -13,7 +13,7 @@ use annals_host::{
 use annals_ids::Hash;
 use annals_node::ConnectionId;
 use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME, PLAY_ALPN, ToServer, ToServerDatagram};
-use tokio::sync::mpsc;
+use tokio::{io::AsyncReadExt, sync::mpsc};
 use wtransport::{
     ClientConfig, Connection, Endpoint, RecvStream, SendStream,
     endpoint::{ConnectOptions, endpoint_side},
@@ -28,7 +28,7 @@ use crate::{
 };
 
 const PAGE: &str = "https://game.example";
-const PLAY: &str = "/annals-play.1";
+const PLAY: &str = "/annals-play.2";
 
 /// An edge for play, and its events.
 struct Front {
@@ -179,6 +179,15 @@ async fn frames_and_datagrams_travel_both_ways() {
     within("a frame", receive.read_exact(&mut received)).await.unwrap();
     assert_eq!(received[..3], [0xa0, 0x8d, 0x06], "the length");
     assert!(received[3..].iter().all(|byte| *byte == 7));
+    let mut last = Vec::new();
+    within("the end of the stream", receive.read_to_end(&mut last))
+        .await
+        .unwrap();
+    assert_eq!(
+        last,
+        [0, 1, CloseReason::Ended.code()],
+        "an empty frame, and one with the reason"
+    );
     assert_eq!(player.closed().await, CloseReason::Ended);
     assert_eq!(front.arrival().await, Arrival::Closed(CloseReason::Ended));
     assert_eq!(front.edge.counters().accepted, 1);
@@ -284,14 +293,16 @@ async fn other_pages_and_services_are_refused() {
     };
     refused(PLAY, Some("https://evil.example")).await;
     refused(PLAY, Some("null")).await;
-    refused("/annals-login.1", None).await;
+    refused("/annals-login.2", None).await;
+    // Of earlier clients, which expect no last frames: they fall back to a WebSocket.
+    refused("/annals-play.1", None).await;
     refused("/", Some(PAGE)).await;
     let _page = front.try_connect(PLAY, Some(PAGE)).await.unwrap();
     let _program = front.connect().await;
     within("all to be counted", async {
         let of = |violation| front.edge.violations().of(violation);
         let counted = || (of(Violation::ForeignOrigin), of(Violation::FailedHandshake));
-        while (counted(), front.edge.counters().accepted) != ((2, 2), 2) {
+        while (counted(), front.edge.counters().accepted) != ((2, 3), 2) {
             tokio::task::yield_now().await;
         }
     })

@@ -46,7 +46,7 @@ impl Session {
         settings.enable_webtransport(1);
         settings.write(&mut control).await.unwrap();
         let mut request = connection.open_bi().await.unwrap();
-        let url = url::Url::parse("https://localhost/annals-play.1");
+        let url = url::Url::parse("https://localhost/annals-play.2");
         let asked = ConnectRequest::new(url.unwrap());
         asked.write(&mut request.0).await.unwrap();
         let answer = within("the answer", ConnectResponse::read(&mut request.1)).await;
