@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Builds every test, then runs two groups side by side: realms of real processes, and all others. A realm waits for a
-# third of its time, and interrupts its players if one of its processes gets no processor for seconds. So the others,
-# which mostly compute, use the processor while no realm needs it. Each command selects the whole workspace, and so the
-# same features of each crate: nothing is built twice.
+# Builds every test, then runs two groups side by side: realms of real processes, which wait for a third of their time,
+# and all others, which mostly compute. Each command selects the whole workspace, and so the same features of each
+# crate: nothing is built twice.
 #
 #   ops/test.sh        with ANNALS_SIM_SEEDS seeds of the simulation
 set -euo pipefail
@@ -13,8 +12,6 @@ readonly CARGO=${CARGO:-cargo}
 readonly REALM_THREADS=8
 # Realms of the chaos tests that run at once.
 readonly CHAOS_THREADS=2
-# Of the other tests: a thread of theirs gets a tenth of the time of a realm's thread.
-readonly NICENESS=10
 
 echo "test: building"
 "$CARGO" test --locked --workspace --no-run --quiet
@@ -44,7 +41,7 @@ realms=$!
 set +m
 
 status=0
-nice -n "$NICENESS" "$CARGO" test --locked --no-fail-fast --workspace --exclude annals-chaos --exclude annals-realm || status=$?
+"$CARGO" test --locked --no-fail-fast --workspace --exclude annals-chaos --exclude annals-realm || status=$?
 others=$SECONDS
 wait "$realms" || status=$?
 realms=
