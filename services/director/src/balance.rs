@@ -163,7 +163,7 @@ impl Balance {
         Some(map)
     }
 
-    /// Changes to the numbers of cells made by the last [`Balance::draw`].
+    /// Changes to the numbers of cells made by the last [`Balance::next_map`].
     #[must_use]
     pub fn changes(&self) -> &[(SpaceId, Change)] {
         &self.changes
