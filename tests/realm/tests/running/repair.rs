@@ -1,4 +1,4 @@
-//! Processes that crash, and are restarted as by `annals up`.
+//! Processes that crash, and are restarted as by `annals up`; and a store that stands still for a time.
 
 use std::collections::BTreeMap;
 
