@@ -16,6 +16,7 @@
 //! Reading order: [`Store`] and [`Transaction`] are the interface for callers; [`Backend`] is the interface that an
 //! implementation provides; `sequencer` and `resolver` detect conflicts; `embedded` makes commits durable.
 
+mod ahead;
 pub mod archive;
 mod archived_batch;
 mod backend;

@@ -91,13 +91,14 @@ impl Store {
         Fut: Future<Output = Result<T, E>>,
     {
         let mut pauses = Pauses::new(self);
+        let mut transaction = self.begin();
         loop {
-            let transaction = self.begin();
             match work(transaction.clone()).await {
                 Ok(value) => return Ok(value),
                 Err(error) if transaction.setback().is_none() || pauses.spent() => return Err(error),
                 Err(_) => pauses.pause().await,
             }
+            transaction = transaction.repeat();
         }
     }
 
@@ -114,8 +115,8 @@ impl Store {
         Fut: Future<Output = Result<T, E>>,
     {
         let mut pauses = Pauses::new(self);
+        let mut transaction = self.begin();
         loop {
-            let transaction = self.begin();
             let result = match work(transaction.clone()).await {
                 Ok(value) => transaction
                     .commit()
@@ -129,6 +130,7 @@ impl Store {
                 Err(error) if transaction.setback().is_none() || pauses.spent() => return Err(error),
                 Err(_) => pauses.pause().await,
             }
+            transaction = transaction.repeat();
         }
     }
 
@@ -157,8 +159,8 @@ impl Store {
         let mut pauses = Pauses::new(self);
         // Runs whose commit may have been applied, with their return values.
         let mut unknown: Vec<(idempotency::Run, T)> = Vec::new();
+        let mut transaction = self.begin();
         loop {
-            let transaction = self.begin();
             let error = match self.run_recorded(&transaction, &record_key, pauses.done, &work).await {
                 Ok(Recorded::Applied { value, committed }) => return Ok(Once::Applied { value, committed }),
                 Ok(Recorded::Found(record)) => {
@@ -182,7 +184,10 @@ impl Store {
                 }
                 match self.fence(&record_key).await {
                     Ok(None) => return Err(error),
-                    Ok(Some(_)) => continue,
+                    Ok(Some(_)) => {
+                        transaction = transaction.repeat();
+                        continue;
+                    }
                     Err(_) => return Err(E::from(StoreError::CommitUnknown)),
                 }
             }
@@ -195,6 +200,7 @@ impl Store {
                 });
             }
             pauses.pause().await;
+            transaction = transaction.repeat();
         }
     }
 

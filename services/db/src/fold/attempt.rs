@@ -202,7 +202,8 @@ impl Folder {
     async fn enter(&mut self, attempt: &mut Attempt, owner: OwnerId) -> Result<(), FoldError> {
         if attempt.entered.insert(owner) {
             let log = self.logs.entry(owner).or_insert_with(Log::new);
-            log.enter(&attempt.transaction, self.shard, owner).await?;
+            let keeps = self.contended > 0;
+            log.enter(&attempt.transaction, (self.shard, owner), keeps).await?;
         }
         Ok(())
     }

@@ -45,8 +45,8 @@ pub(super) struct Log {
     record: Option<OwnerRecord>,
     openings: Vec<Opening>,
     candidates: Candidates<Arc<ReceivedBatch>>,
-    /// The candidates before the current transaction.
-    before: Option<Candidates<Arc<ReceivedBatch>>>,
+    /// The log before the current transaction.
+    before: Option<Before>,
     pub(super) snapshots: Snapshots,
     /// First batch of the hole that the store has recorded, of the last one if there are several: a hole that is filled
     /// from its front may be recorded again.
@@ -54,6 +54,21 @@ pub(super) struct Log {
     moved: bool,
     /// Whether the current transaction halted the log.
     halting: bool,
+}
+
+/// A log before a transaction.
+struct Before {
+    candidates: Candidates<Arc<ReceivedBatch>>,
+    /// Its state, if it was kept: otherwise it is read from the store again when the transaction is undone.
+    state: Option<Position>,
+}
+
+/// The state of a log at its cursor.
+struct Position {
+    state: Box<OwnerState>,
+    cursor: Cursor,
+    snapshots: Snapshots,
+    named: Option<BatchNumber>,
 }
 
 impl Log {
@@ -126,14 +141,17 @@ impl Log {
     }
 
     /// Joins a transaction: reads what may void the log's batches, and verifies that the state in memory is that of the
-    /// store.
+    /// store. With `keeps`, the state is copied, so that [`Self::undo`] need not discard it.
     pub(super) async fn enter(
         &mut self,
         transaction: &Transaction,
-        shard: Shard,
-        owner: OwnerId,
+        (shard, owner): (Shard, OwnerId),
+        keeps: bool,
     ) -> Result<(), FoldError> {
-        self.before = Some(self.candidates.clone());
+        self.before = Some(Before {
+            candidates: self.candidates.clone(),
+            state: if keeps { self.position() } else { None },
+        });
         self.record = read_record(transaction, shard, owner).await?;
         let is_known = self.record.is_some() && !matches!(self.held, Held::Halted);
         if !is_known {
@@ -142,7 +160,8 @@ impl Log {
         let cursor = Cursor::decode(transaction.get(&owners::cursor_key(owner)).await?.as_deref())?;
         if !self.goes_on() || cursor != self.cursor {
             // The owner was granted since the last lookup, or a transaction of ours was applied but its answer was
-            // lost.
+            // lost: the state has to be read again.
+            self.before = self.before.take().map(|before| Before { state: None, ..before });
             return Err(FoldError::Store(StoreError::Conflict));
         }
         // Openings before the cursor's epoch void nothing beyond the cursor.
@@ -157,17 +176,40 @@ impl Log {
         self.halting = false;
     }
 
-    /// Undoes the changes in memory: the transaction was not applied, or its outcome is unknown. The folded state has
-    /// to be read again.
+    /// Undoes the changes in memory: the transaction was not applied, or its outcome is unknown. A folded state that was
+    /// not kept has to be read again.
     pub(super) fn undo(&mut self) {
-        if let Some(before) = self.before.take() {
-            self.candidates = before;
+        let before = self.before.take();
+        let mut kept = None;
+        if let Some(Before { candidates, state }) = before {
+            self.candidates = candidates;
+            kept = state;
         }
-        if std::mem::take(&mut self.halting) || !matches!(self.held, Held::Halted) {
-            self.held = Held::Nothing;
-        }
-        self.snapshots = Snapshots::default();
         self.moved = false;
+        let was_halted = matches!(self.held, Held::Halted) && !std::mem::take(&mut self.halting);
+        match kept {
+            Some(kept) => {
+                self.held = Held::State(kept.state);
+                (self.cursor, self.snapshots, self.named) = (kept.cursor, kept.snapshots, kept.named);
+            }
+            None => {
+                self.snapshots = Snapshots::default();
+                if !was_halted {
+                    self.held = Held::Nothing;
+                }
+            }
+        }
+    }
+
+    /// A copy of the state in memory, if there is one.
+    fn position(&self) -> Option<Position> {
+        let Held::State(state) = &self.held else { return None };
+        Some(Position {
+            state: state.clone(),
+            cursor: self.cursor,
+            snapshots: self.snapshots.without_progress(),
+            named: self.named,
+        })
     }
 
     /// Stops folding this log until this db process ends.

@@ -64,6 +64,18 @@ impl Snapshots {
         self.changed = [None, None];
     }
 
+    /// These snapshots without the one in progress, of which pieces may have been taken: it begins again.
+    pub(super) fn without_progress(&self) -> Self {
+        if self.is_writing() {
+            return Self::after(self.newest);
+        }
+        Self {
+            newest: self.newest,
+            changed: self.changed.clone(),
+            job: None,
+        }
+    }
+
     /// Whether a snapshot is in progress.
     pub(super) fn is_writing(&self) -> bool {
         self.job.is_some()

@@ -13,6 +13,7 @@ mod archiving;
 mod awaited;
 mod bans;
 mod clocks;
+mod contended;
 mod database;
 mod deleting;
 mod expiry_killed;
