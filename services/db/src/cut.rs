@@ -105,10 +105,21 @@ impl Cuts {
             })
     }
 
-    fn is_made(&self, link: Link, number: CallNumber) -> bool {
+    pub(crate) fn is_made(&self, link: Link, number: CallNumber) -> bool {
         let (generation, place) = split(number);
         let made = self.made.get(&(link, generation));
         made.is_some_and(|made| made.contains(place))
+    }
+
+    /// The newest call that was consumed on a link, if confirmations are considered.
+    pub(crate) fn consumed(&self, link: Link) -> CallNumber {
+        let newest = self.confirmations.as_ref().and_then(|found| found.consumed.get(&link));
+        newest.copied().unwrap_or_default()
+    }
+
+    /// Whether confirmations are considered.
+    pub(crate) fn has_confirmations(&self) -> bool {
+        self.confirmations.is_some()
     }
 
     fn is_consumed(&self, link: Link, number: CallNumber) -> bool {

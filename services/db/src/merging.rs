@@ -5,7 +5,10 @@
 //! ledger before its own, and the ends of earlier activations of a stored entity that it activates. Folds have met these
 //! in some order once, so there always is one. A leaf also *should* follow the leaves that made the calls that its batch
 //! consumed, and those that consumed the calls that it confirmed. But a shard may have archived a batch before another
-//! shard archived the one that it depends on (rule T3): the sequence can be cut where no such call is open.
+//! shard archived the one that it depends on (rule T3): the sequence can be cut where no such call is open, and behind the
+//! last such place some leaves may be left out (`tail`).
+
+mod tail;
 
 use std::{
     borrow::Cow,
@@ -23,6 +26,8 @@ use annals_store::{
         shards::{self, AloneUntil, LedgerChange},
     },
 };
+
+use tail::{Passing, Tail};
 
 use crate::{
     Cuts, Migrations, RecoveryError, Row,
@@ -256,6 +261,7 @@ pub struct Merging {
     changes: Vec<(NoticeNumber, LedgerChange)>,
     passed: usize,
     places: BTreeSet<(Shard, LeafIndex)>,
+    tail: Tail,
     /// The part of the first shard's archive from before the realm had others.
     alone: Option<AloneUntil>,
     /// Check-outs of the activations that have not ended.
@@ -279,23 +285,27 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// Begins with the first leaves, given the rows that no log yields and a survey of all leaves.
+    /// Begins with the first leaves, given the rows that no log yields, a survey of all leaves, and how many leaves of each
+    /// shard are merged.
     ///
     /// # Errors
     /// When a row cannot be read.
-    pub async fn begin(rows: &[Row], survey: Survey) -> Result<Self, RecoveryError> {
+    pub async fn begin(rows: &[Row], survey: Survey, ends: &BTreeMap<Shard, u64>) -> Result<Self, RecoveryError> {
         let failed = |source| RecoveryError::Store {
             owner: OwnerId(0),
             source,
         };
         let alone = alone_of(rows).map_err(failed)?;
-        let changes = changes_of(rows).map_err(failed)?;
+        let mut changes = changes_of(rows).map_err(failed)?;
+        // Those of leaves that are left out of a cut are missing between the others.
+        changes.retain(|(_, change)| ends.get(&change.shard).is_some_and(|end| change.leaf.0 < *end));
         let lost_before = survey.lost_before(shards_of(rows).map_err(failed)?);
         let mut merging = Self {
             generations: Migrations::of_rows(rows).map_err(failed)?.generations(),
             places: changes.iter().map(|(_, change)| (change.shard, change.leaf)).collect(),
             changes,
             passed: 0,
+            tail: Tail::default(),
             alone,
             activations: survey.all,
             bases: BTreeMap::new(),
@@ -333,18 +343,19 @@ impl Merging {
     }
 
     /// Chooses the shard whose next leaf follows: the one that was closed first among those that depend on nothing that
-    /// is left. Leaves of shards in `closed` do not follow any more. `None` if no leaf can follow.
+    /// is left. `None` if no leaf can follow.
     #[must_use]
-    pub fn choose(&self, heads: &BTreeMap<Shard, MergedLeaf>, closed: &BTreeSet<Shard>) -> Option<Shard> {
-        let generation = |head: &MergedLeaf| self.generations.get(&head.header.schema).copied().unwrap_or_default();
+    pub fn choose(&self, heads: &BTreeMap<Shard, MergedLeaf>) -> Option<Shard> {
         // Everything was folded when the definitions changed (rule M2).
-        let oldest = heads.values().map(generation).min()?;
-        let open = heads
-            .iter()
-            .filter(|(shard, head)| !closed.contains(shard) && generation(head) == oldest);
+        let oldest = heads.values().map(|head| self.generation(head)).min()?;
+        let open = heads.iter().filter(|(_, head)| self.generation(head) == oldest);
         let possible = open.filter(|(shard, head)| self.may_follow(**shard, head));
         let first = possible.min_by_key(|(shard, head)| (self.lacks(head), head.header.wall, **shard));
         first.map(|(shard, _)| *shard)
+    }
+
+    fn generation(&self, head: &MergedLeaf) -> u32 {
+        self.generations.get(&head.header.schema).copied().unwrap_or_default()
     }
 
     /// Whether everything is passed that a fold of the leaf depends on.
@@ -410,32 +421,58 @@ impl Merging {
         Cow::Owned(named)
     }
 
-    /// Passes a leaf. Returns whether the leaves passed so far are a consistent cut.
-    pub fn pass(&mut self, shard: Shard, head: &MergedLeaf) -> bool {
-        if self
-            .changes
-            .get(self.passed)
-            .is_some_and(|(_, next)| (next.shard, next.leaf) == (shard, head.leaf))
-        {
-            self.passed += 1;
+    /// Passes a leaf. Returns whether all leaves passed so far are a cut, and each of them was wanted.
+    pub fn pass(&mut self, shard: Shard, mut head: MergedLeaf, is_wanted: bool) -> bool {
+        if let Cow::Owned(named) = self.named(&head) {
+            head.named = named;
         }
-        let is_deleted = self.horizons.get(&shard).is_some_and(|horizon| head.leaf <= *horizon)
-            && self.passing.contains(&head.header.owner);
-        // The order of the first shard suffices for what ended while the realm had no other.
-        let counts = !self.is_alone((shard, head.leaf));
-        if !is_deleted {
-            head.acts
-                .iter()
-                .for_each(|act| self.act(head.header.owner, *act, counts));
+        let place = (shard, head.leaf);
+        let next = self.changes.get(self.passed).map(|(_, next)| (next.shard, next.leaf));
+        let change = (next == Some(place)).then_some(self.passed);
+        self.passed += usize::from(change.is_some());
+        let (header, named) = (head.header.clone(), head.named.clone());
+        let passing = Passing {
+            is_wanted,
+            generation: self.generation(&head),
+            change,
+            is_alone: self.is_alone(place),
+            ends: self.pass_acts(place, &head),
+        };
+        self.tail.push(shard, head, passing, &self.cuts);
+        let is_cut = self.cuts.take_calls(&header, &named) && self.tail.is_wanted();
+        if is_cut {
+            self.tail.clear();
         }
-        for entity in self.kept.remove(&(shard, head.leaf)).unwrap_or_default() {
-            *self.cell_ends.entry(entity).or_default() += u32::from(counts);
-        }
-        let named = self.named(head);
-        self.cuts.take_calls(&head.header, &named)
+        is_cut
     }
 
-    fn act(&mut self, owner: OwnerId, act: Act, counts: bool) {
+    /// Which of the leaves that were passed since the last cut belong to the largest cut.
+    #[must_use]
+    pub fn in_cut(&self) -> Vec<bool> {
+        let changes: Vec<NoticeNumber> = self.changes.iter().map(|(last, _)| *last).collect();
+        self.tail.in_cut(&self.cuts, &changes)
+    }
+
+    /// Passes the acts of a leaf. Returns the stored entities whose activations end.
+    fn pass_acts(&mut self, (shard, leaf): (Shard, LeafIndex), head: &MergedLeaf) -> Vec<DatabaseId> {
+        let is_deleted = self.horizons.get(&shard).is_some_and(|horizon| leaf <= *horizon)
+            && self.passing.contains(&head.header.owner);
+        // The order of the first shard suffices for what ended while the realm had no other.
+        let counts = !self.is_alone((shard, leaf));
+        let mut ends = Vec::new();
+        if !is_deleted {
+            for act in &head.acts {
+                ends.extend(self.act(head.header.owner, *act, counts));
+            }
+        }
+        for entity in self.kept.remove(&(shard, leaf)).unwrap_or_default() {
+            *self.cell_ends.entry(entity).or_default() += u32::from(counts);
+        }
+        ends
+    }
+
+    /// Returns the stored entity whose activation ends.
+    fn act(&mut self, owner: OwnerId, act: Act, counts: bool) -> Option<DatabaseId> {
         match act {
             Act::BaseBegins(entity, database, checkout) => {
                 if let Some((before, _)) = self.ended.remove(&database) {
@@ -456,7 +493,7 @@ impl Merging {
                 base.ends += u32::from(counts && base.is_placed && !is_placed);
                 base.is_placed = is_placed;
             }
-            Act::BaseEnds(entity) => self.end_base(entity),
+            Act::BaseEnds(entity) => return self.end_base(entity),
             Act::CellBegins(entity) | Act::CellReturns(entity) => {
                 self.cells.insert((owner, entity), false);
             }
@@ -477,18 +514,20 @@ impl Merging {
             }
             Act::Takes(_) => {}
         }
+        None
     }
 
-    fn end_base(&mut self, entity: EntityId) {
+    fn end_base(&mut self, entity: EntityId) -> Option<DatabaseId> {
         let base = self.bases.remove(&entity).unwrap_or_default();
         let Some((database, checkout)) = base.stored else {
             self.cell_ends.remove(&entity);
-            return;
+            return None;
         };
         if let Some(left) = self.activations.get_mut(&database) {
             left.remove(&checkout);
         }
         self.ended.insert(database, (entity, base.ends));
+        Some(database)
     }
 }
 

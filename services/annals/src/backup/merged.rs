@@ -19,6 +19,8 @@ pub(super) struct MergedLeaves<'a> {
     /// The next leaf of each shard that has one, and what orders it.
     heads: BTreeMap<Shard, MergedLeaf>,
     next: BTreeMap<Shard, Leaf>,
+    /// Shards whose next leaf, and all after it, are not wanted.
+    closed: BTreeSet<Shard>,
     merging: Merging,
 }
 
@@ -33,6 +35,7 @@ struct Reading<'a> {
 pub(super) struct Passed {
     pub(super) shard: Shard,
     pub(super) leaf: Leaf,
+    pub(super) is_wanted: bool,
     /// Whether the leaves up to this one are a consistent cut.
     pub(super) is_cut: bool,
 }
@@ -57,11 +60,12 @@ impl<'a> MergedLeaves<'a> {
         survey: Survey,
         ends: &BTreeMap<Shard, u64>,
     ) -> Result<Self, RestoreFailed> {
-        let merging = Merging::begin(rows, survey).await;
+        let merging = Merging::begin(rows, survey, ends).await;
         let mut merged = Self {
             shards: BTreeMap::new(),
             heads: BTreeMap::new(),
             next: BTreeMap::new(),
+            closed: BTreeSet::new(),
             merging: merging.map_err(RestoreFailed::Rows)?,
         };
         for (shard, archive) in manifest.archives() {
@@ -86,23 +90,37 @@ impl<'a> MergedLeaves<'a> {
         Ok(())
     }
 
-    /// Passes the next leaf; `None` if none can follow. With a moment, no leaf follows that was closed later, by its
-    /// writer's clock, and none after that in its shard.
+    /// Passes the next leaf; `None` if none can follow, or none of those that are left is wanted. With a moment, no leaf is
+    /// wanted that was closed later, by its writer's clock, and none after that in its shard.
     pub(super) async fn pass(&mut self, until: Option<WallTime>) -> Result<Option<Passed>, ContentError> {
         let later = self
             .heads
             .iter()
             .filter(|(_, head)| until.is_some_and(|until| head.wall() > until));
-        let closed: BTreeSet<Shard> = later.map(|(shard, _)| *shard).collect();
-        let Some(shard) = self.merging.choose(&self.heads, &closed) else {
+        self.closed.extend(later.map(|(shard, _)| *shard));
+        if self.heads.keys().all(|shard| self.closed.contains(shard)) {
+            return Ok(None);
+        }
+        let Some(shard) = self.merging.choose(&self.heads) else {
             return Ok(None);
         };
         let (Some(head), Some(leaf)) = (self.heads.remove(&shard), self.next.remove(&shard)) else {
             return Ok(None);
         };
-        let is_cut = self.merging.pass(shard, &head);
+        let is_wanted = !self.closed.contains(&shard);
+        let is_cut = self.merging.pass(shard, head, is_wanted);
         self.read_next(shard).await?;
-        Ok(Some(Passed { shard, leaf, is_cut }))
+        Ok(Some(Passed {
+            shard,
+            leaf,
+            is_wanted,
+            is_cut,
+        }))
+    }
+
+    /// Which of the leaves that were passed since the last cut belong to the largest cut.
+    pub(super) fn in_cut(&self) -> Vec<bool> {
+        self.merging.in_cut()
     }
 }
 

@@ -229,11 +229,12 @@ async fn find_merged_cut(
     let empty: BTreeMap<Shard, u64> = manifest.archives().map(|(shard, _)| (shard, 0)).collect();
     let mut cut = Cut::default();
     cut.extent.leaves = empty;
-    let (mut behind, mut is_found) = (Vec::new(), false);
+    let (mut behind, mut is_found, mut wanted) = (Vec::new(), false, 0);
     while let Some(passed) = merged.pass(moment).await? {
         let leaf = &passed.leaf;
         let (owner, batch) = (leaf.owner, leaf.batch);
         is_found |= until == Until::Batch(LogPosition { owner, batch });
+        wanted += u64::from(passed.is_wanted);
         behind.push((passed.shard, (owner, batch), leaf.wall, leaf.archived.size() as u64));
         if passed.is_cut {
             for (shard, at, wall, bytes) in behind.drain(..) {
@@ -244,15 +245,22 @@ async fn find_merged_cut(
             }
         }
     }
+    for ((shard, at, wall, bytes), is_in) in behind.into_iter().zip(merged.in_cut()) {
+        if is_in {
+            cut.add(shard, at, wall, bytes);
+        }
+    }
     let leaves: u64 = cut.extent.leaves.values().sum();
     match until {
         Until::Batch(at) if !is_found => {
             let what = format!("batch {} of owner {}", at.batch, at.owner);
             return Err(RestoreFailed::Beyond { what, leaves });
         }
-        Until::Batch(at) if !behind.is_empty() => return Err(RestoreFailed::NotInCut(at)),
+        Until::Batch(at) if cut.extent.logs.get(&at.owner) < Some(&at.batch) => {
+            return Err(RestoreFailed::NotInCut(at));
+        }
         Until::End => cut.wanted = manifest.leaves(),
-        _ => cut.wanted = leaves + behind.len() as u64,
+        _ => cut.wanted = wanted,
     }
     match leaves == 0 && manifest.leaves() > 0 {
         true => Err(RestoreFailed::NoCut),

@@ -35,6 +35,7 @@ mod retention_killed;
 mod scribe;
 mod sealing;
 mod shards;
+mod shards_behind;
 mod shards_cut;
 mod shards_restored;
 mod snapshots;

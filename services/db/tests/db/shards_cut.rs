@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::{Extent, Row, read_unlogged};
 use annals_event::{Batch, Body, Call, Link};
-use annals_ids::{Address, BatchNumber, CallNumber, Epoch, OwnerId, Part, Shard, WallTime};
+use annals_ids::{Address, BatchNumber, CallNumber, Epoch, NoticeNumber, OwnerId, Part, Shard, WallTime};
 use annals_store::{
     ArchivedBatch,
     layout::owners::{OpeningRecord, opening_key},
@@ -30,51 +30,51 @@ fn played(seed: u64) -> Realm {
     let mut realm = Realm::of_shards(seed, 3);
     let owners: Vec<OwnerId> = (0..5).map(|_| realm.found(Part::Base)).collect();
     for step in 0..STEPS {
-        let (from, to) = (
-            realm.pick(&owners).expect("owners"),
-            realm.pick(&owners).expect("owners"),
-        );
-        if from == to {
-            continue;
-        }
-        let ends = (Address::Owner(from), Address::Owner(to));
-        let made = realm.scribe(from).next_call(ends.0, ends.1).0 - 1;
-        let received = realm.scribe(to).state.links(ends.1);
-        let consumed = received
-            .and_then(|links| links.taken.get(&ends.0))
-            .copied()
-            .unwrap_or_default();
-        let sent = realm.scribe(from).state.links(ends.0);
-        let oldest = sent.and_then(|links| links.sent.get(&ends.1));
-        let oldest = oldest
-            .and_then(|sent| sent.unconfirmed.first_key_value())
-            .map(|(oldest, _)| *oldest);
-        let writer = match realm.roll(5) {
-            0 | 1 if consumed.0 < made => {
-                realm.scribe(to).consume(ends.0, ends.1);
-                to
-            }
-            2 | 3 if oldest.is_some_and(|oldest| oldest <= consumed) => {
-                realm.scribe(from).record_own(Body::Confirmed {
-                    to: ends.1,
-                    upto: consumed,
-                    lost: false,
-                });
-                from
-            }
-            _ => {
-                call(&mut realm, from, to);
-                from
-            }
-        };
-        let skew = u64::from(writer.0) * 40;
-        realm
-            .scribe(writer)
-            .set_clock(WallTime(1_000 + 10 * step as u64 + skew));
-        realm.write(writer, false);
+        converse(&mut realm, &owners, step as u64);
     }
     realm.settle();
     realm
+}
+
+/// One owner calls another, consumes a call, or confirms calls, and writes a batch.
+pub(crate) fn converse(realm: &mut Realm, owners: &[OwnerId], step: u64) {
+    let (from, to) = (realm.pick(owners).expect("owners"), realm.pick(owners).expect("owners"));
+    if from == to {
+        return;
+    }
+    let ends = (Address::Owner(from), Address::Owner(to));
+    let made = realm.scribe(from).next_call(ends.0, ends.1).0 - 1;
+    let received = realm.scribe(to).state.links(ends.1);
+    let consumed = received
+        .and_then(|links| links.taken.get(&ends.0))
+        .copied()
+        .unwrap_or_default();
+    let sent = realm.scribe(from).state.links(ends.0);
+    let oldest = sent.and_then(|links| links.sent.get(&ends.1));
+    let oldest = oldest
+        .and_then(|sent| sent.unconfirmed.first_key_value())
+        .map(|(oldest, _)| *oldest);
+    let writer = match realm.roll(5) {
+        0 | 1 if consumed.0 < made => {
+            realm.scribe(to).consume(ends.0, ends.1);
+            to
+        }
+        2 | 3 if oldest.is_some_and(|oldest| oldest <= consumed) => {
+            realm.scribe(from).record_own(Body::Confirmed {
+                to: ends.1,
+                upto: consumed,
+                lost: false,
+            });
+            from
+        }
+        _ => {
+            call(realm, from, to);
+            from
+        }
+    };
+    let skew = u64::from(writer.0) * 40;
+    realm.scribe(writer).set_clock(WallTime(1_000 + 10 * step + skew));
+    realm.write(writer, false);
 }
 
 fn call(realm: &mut Realm, from: OwnerId, to: OwnerId) {
@@ -89,15 +89,29 @@ fn call(realm: &mut Realm, from: OwnerId, to: OwnerId) {
 }
 
 /// A leaf: its shard, and its index there.
-type Place = (Shard, usize);
+pub(crate) type Place = (Shard, usize);
 
-/// The largest cut of archives, leaf by leaf: a leaf that depends on one that is not there is removed with all after it.
-fn largest(archives: &Archives) -> BTreeMap<Shard, u64> {
+/// A condition on a leaf to be in a cut.
+enum Need {
+    Maker((Link, u64)),
+    Consumer((Link, u64)),
+    /// All changes of the ledger up to the one that created this notice.
+    Changes(NoticeNumber),
+}
+
+/// The largest cut of archives, leaf by leaf: a leaf that depends on one that is not there is removed with all after it,
+/// and so is one that was closed after `until`. The changes of the ledger are given with their last notices.
+pub(crate) fn largest(
+    archives: &Archives,
+    changes: &[(NoticeNumber, Place)],
+    until: Option<WallTime>,
+) -> BTreeMap<Shard, u64> {
     let (mut made, mut consumed) = (
         BTreeMap::<(Link, u64), Place>::new(),
         BTreeMap::<(Link, u64), Place>::new(),
     );
-    let mut needs: Vec<(Place, bool, (Link, u64))> = Vec::new();
+    let mut needs: Vec<(Place, Need)> = Vec::new();
+    let mut ends: BTreeMap<Shard, usize> = archives.iter().map(|(shard, leaves)| (*shard, leaves.len())).collect();
     for (shard, leaves) in archives {
         for (index, archived) in leaves.iter().enumerate() {
             let place = (*shard, index);
@@ -105,13 +119,17 @@ fn largest(archives: &Archives) -> BTreeMap<Shard, u64> {
                 panic!("nothing was deleted")
             };
             let batch = Batch::read(bytes).expect("a batch");
+            if until.is_some_and(|until| batch.header.wall > until) {
+                let end = ends.get_mut(shard).expect("a shard");
+                *end = (*end).min(index);
+            }
             for call in &batch.header.consumed {
                 let link = Link {
                     from: call.from,
                     to: call.to,
                 };
                 consumed.insert((link, call.number.0), place);
-                needs.push((place, true, (link, call.number.0)));
+                needs.push((place, Need::Maker((link, call.number.0))));
             }
             for event in &batch.events {
                 let from = Address::Owner(batch.header.owner);
@@ -119,20 +137,29 @@ fn largest(archives: &Archives) -> BTreeMap<Shard, u64> {
                     Body::Called { to, number, .. } => {
                         made.insert((Link { from, to }, number.0), place);
                     }
-                    Body::Confirmed { to, upto, .. } => needs.push((place, false, (Link { from, to }, upto.0))),
+                    Body::Confirmed { to, upto, .. } => {
+                        needs.push((place, Need::Consumer((Link { from, to }, upto.0))));
+                    }
+                    Body::Entered { notice, .. } => needs.push((place, Need::Changes(notice))),
                     _ => {}
                 }
             }
         }
     }
-    let mut ends: BTreeMap<Shard, usize> = archives.iter().map(|(shard, leaves)| (*shard, leaves.len())).collect();
     loop {
         let before = ends.clone();
-        for ((shard, index), is_made, call) in &needs {
-            let cause = if *is_made { made.get(call) } else { consumed.get(call) };
-            let is_there = cause.is_some_and(|(shard, index)| *index < before[shard]);
+        let is_in = |(shard, index): &Place| *index < before[shard];
+        for ((shard, index), need) in &needs {
+            let is_met = match need {
+                Need::Maker(call) => made.get(call).is_some_and(is_in),
+                Need::Consumer(call) => consumed.get(call).is_some_and(is_in),
+                Need::Changes(notice) => {
+                    let upto = changes.iter().position(|(last, _)| last >= notice);
+                    upto.is_some_and(|upto| changes[..=upto].iter().all(|(_, place)| is_in(place)))
+                }
+            };
             let end = ends.get_mut(shard).expect("a shard");
-            if !is_there {
+            if !is_met {
                 *end = (*end).min(*index);
             }
         }
@@ -158,7 +185,7 @@ fn last_cut(rows: &[Row], archives: &Archives) -> Extent {
         leaves: empty,
         ..Extent::default()
     };
-    cuts(rows, archives).pop().unwrap_or(none)
+    cuts(rows, archives, None).pop().unwrap_or(none)
 }
 
 /// Confirmations of calls that are not consumed in these leaves.
@@ -193,7 +220,7 @@ fn the_last_cut_has_all_leaves_whose_causes_are_archived_and_no_others() {
         for _ in 0..4 {
             let archives = cut_short(&mut realm, &whole);
             let found = last_cut(&rows, &archives).leaves;
-            assert_eq!(found, largest(&archives), "seed {seed}");
+            assert_eq!(found, largest(&archives, &[], None), "seed {seed}");
             assert_eq!(contradictions(&archives, &found), 0, "seed {seed}");
             let all: BTreeMap<Shard, u64> = archives
                 .iter()

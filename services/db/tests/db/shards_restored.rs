@@ -62,6 +62,9 @@ struct Merged<'a> {
     archives: &'a Archives,
     passed: BTreeMap<Shard, usize>,
     ends: BTreeMap<Shard, u64>,
+    /// No leaf is wanted that was closed later, and none after that in its shard.
+    until: Option<WallTime>,
+    closed: BTreeSet<Shard>,
 }
 
 impl<'a> Merged<'a> {
@@ -73,10 +76,12 @@ impl<'a> Merged<'a> {
             }
         }
         Self {
-            merging: wait(Merging::begin(rows, survey)).expect("readable rows"),
+            merging: wait(Merging::begin(rows, survey, &ends)).expect("readable rows"),
             archives,
             passed: BTreeMap::new(),
             ends,
+            until: None,
+            closed: BTreeSet::new(),
         }
     }
 
@@ -95,35 +100,81 @@ impl<'a> Merged<'a> {
                 heads.insert(*shard, MergedLeaf::read(leaf, archived).expect("a batch"));
             }
         }
-        let shard = self.merging.choose(&heads, &BTreeSet::new())?;
-        let head = &heads[&shard];
-        let is_cut = self.merging.pass(shard, head);
+        let later = heads
+            .iter()
+            .filter(|(_, head)| self.until.is_some_and(|until| head.wall() > until));
+        self.closed.extend(later.map(|(shard, _)| *shard));
+        if heads.keys().all(|shard| self.closed.contains(shard)) {
+            return None;
+        }
+        let shard = self.merging.choose(&heads)?;
+        let head = heads.remove(&shard)?;
+        let batch = head.batch();
+        let is_cut = self.merging.pass(shard, head, !self.closed.contains(&shard));
         let next = self.passed.entry(shard).or_default();
         *next += 1;
-        Some((shard, LeafIndex(*next as u64 - 1), head.batch(), is_cut))
+        Some((shard, LeafIndex(*next as u64 - 1), batch, is_cut))
     }
 }
 
-/// All cuts, in their order.
-pub(crate) fn cuts(rows: &[Row], archives: &Archives) -> Vec<Extent> {
-    let prefixes = prefixes(rows, archives).into_iter();
-    prefixes
-        .filter_map(|(extent, is_cut)| is_cut.then_some(extent))
-        .collect()
+/// The cuts up to which the merged leaves are in order, and the largest of all cuts behind them; to the end or to a moment.
+pub(crate) fn cuts(rows: &[Row], archives: &Archives, until: Option<WallTime>) -> Vec<Extent> {
+    let (prefixes, in_tail) = prefixes(rows, archives, until);
+    let begin = prefixes.len() - in_tail.len();
+    let mut cuts: Vec<Extent> = prefixes[..begin]
+        .iter()
+        .filter(|(_, is_cut)| *is_cut)
+        .map(|(extent, _)| extent.clone())
+        .collect();
+    let mut last = cuts.last().cloned().unwrap_or_else(|| empty(archives));
+    let before = last.clone();
+    for (place, is_in) in (begin..).zip(in_tail) {
+        let (with, _) = &prefixes[place];
+        let without = place
+            .checked_sub(1)
+            .map_or_else(|| empty(archives), |before| prefixes[before].0.clone());
+        if is_in {
+            let grown = with
+                .leaves
+                .iter()
+                .find(|(shard, leaves)| without.of(**shard) != **leaves);
+            let (shard, leaves) = grown.expect("a leaf was passed");
+            let added = last.leaves.insert(*shard, *leaves);
+            assert_eq!(added, Some(leaves - 1), "a cut has a prefix of each shard");
+            let log = with
+                .logs
+                .iter()
+                .find(|(owner, batch)| without.logs.get(owner) != Some(batch));
+            let (owner, batch) = log.expect("a batch was passed");
+            last.logs.insert(*owner, *batch);
+        }
+    }
+    if last != before {
+        cuts.push(last);
+    }
+    cuts
 }
 
-/// All prefixes of the merged leaves, and whether they are cuts.
-fn prefixes(rows: &[Row], archives: &Archives) -> Vec<(Extent, bool)> {
+fn empty(archives: &Archives) -> Extent {
+    Extent {
+        leaves: archives.keys().map(|shard| (*shard, 0)).collect(),
+        ..Extent::default()
+    }
+}
+
+/// All prefixes of the merged leaves, and whether they are cuts; and which of the leaves behind the last one are in the
+/// largest cut.
+pub(crate) fn prefixes(rows: &[Row], archives: &Archives, until: Option<WallTime>) -> (Vec<(Extent, bool)>, Vec<bool>) {
     let mut merged = Merged::whole(rows, archives);
-    let mut extent = Extent::default();
-    extent.leaves.extend(archives.keys().map(|shard| (*shard, 0)));
+    merged.until = until;
+    let mut extent = empty(archives);
     let mut prefixes = Vec::new();
     while let Some((shard, leaf, (owner, number), is_cut)) = merged.pass() {
         extent.leaves.insert(shard, leaf.0 + 1);
         extent.logs.insert(owner, number);
         prefixes.push((extent.clone(), is_cut));
     }
-    prefixes
+    (prefixes, merged.merging.in_cut())
 }
 
 fn restore(rows: &[Row], archives: &Archives, cut: &Extent) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
@@ -166,7 +217,7 @@ fn restore(rows: &[Row], archives: &Archives, cut: &Extent) -> Result<(Store, BT
 }
 
 /// Restores a realm to a cut, and compares the owners with what was written.
-fn restored(realm: &Realm, rows: &[Row], archives: &Archives, cut: &Extent) -> Store {
+pub(crate) fn restored(realm: &Realm, rows: &[Row], archives: &Archives, cut: &Extent) -> Store {
     let seed = realm.seed;
     let (store, states) = restore(rows, archives, cut).unwrap_or_else(|error| {
         let source = std::error::Error::source(&error).map(ToString::to_string);
@@ -304,7 +355,7 @@ fn restore_played(mut play: Play) -> (usize, usize) {
     let mut realm = play.realm;
     let seed = realm.seed;
     let (rows, archives) = (wait(read_unlogged(&realm.store)).expect("readable"), archives(&realm));
-    let mut found = cuts(&rows, &archives);
+    let mut found = cuts(&rows, &archives, None);
     let whole = found.pop().expect("the end is a cut");
     let leaves: u64 = archives.values().map(|leaves| leaves.len() as u64).sum();
     assert_eq!(
@@ -373,7 +424,8 @@ fn the_ledger_of_a_restored_realm_is_the_beginning_of_the_former_one() {
         let (mut realm, _) = played_on(Realm::of_shards(seed, 2 + u16::try_from(seed % 2).expect("few shards")));
         let (rows, archives) = (wait(read_unlogged(&realm.store)).expect("readable"), archives(&realm));
         // In these realms bases consume calls that the ledger's owner does not log.
-        let found: Vec<Extent> = prefixes(&rows, &archives)
+        let found: Vec<Extent> = prefixes(&rows, &archives, None)
+            .0
             .into_iter()
             .map(|(extent, _)| extent)
             .collect();
