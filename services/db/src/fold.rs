@@ -2,7 +2,7 @@
 //!
 //! [`Folder::offer`] accepts messages of the stream; [`Folder::commit`] writes a part of them to the store in one
 //! transaction. The state in memory is ahead of the store only during a commit. When a commit fails, or its outcome is
-//! unknown, the state is read again. A log that cannot advance (a hole, an `Open` that is not recorded, a defect) does
+//! unknown, the state is read again; after a conflict it may be restored from a copy. A log that cannot advance (a hole, an `Open` that is not recorded, a defect) does
 //! not block the others.
 
 mod archiving;
@@ -55,8 +55,8 @@ const ATTEMPTS: u32 = 40;
 /// Conflicts after which a commit is tried with half of its batches.
 const CONFLICTS: u32 = 2;
 
-/// Commits after a conflict for which the states that a transaction changes are copied first: where other folds write
-/// the same rows, the next conflict comes soon, and a copy is faster than reading a state again.
+/// Number of commits after a conflict that copy the states that they may change: where other folds write the same rows,
+/// the next conflict comes soon, and a copy is faster than reading a state again.
 const CONTENDED: u32 = 64;
 
 /// Pause after the first attempt that fails because the store is unavailable; doubled after each further one, up to
@@ -418,10 +418,12 @@ impl Folder {
                 return Ok(self.settle(attempt));
             };
             transaction = transaction.repeat();
-            if matches!(error, FoldError::Store(StoreError::Conflict)) {
+            // Otherwise the transaction may have been applied, and the copies may be older than the store.
+            let is_conflict = matches!(error, FoldError::Store(StoreError::Conflict));
+            if is_conflict {
                 self.contended = CONTENDED;
             }
-            let last = self.undo(&mut attempt);
+            let last = self.undo(&mut attempt, is_conflict);
             if let FoldError::Definitions(to) = error {
                 self.adopt(to).await?;
                 continue;
@@ -491,12 +493,12 @@ impl Folder {
         folded
     }
 
-    /// Restores the state before the attempt; folded states have to be read again. Returns the batch that the attempt
-    /// folded last.
-    fn undo(&mut self, attempt: &mut Attempt) -> Option<(OwnerId, BatchNumber)> {
+    /// Restores the state before the attempt: with `restores`, folded states of which there is a copy; the others have to be
+    /// read again. Returns the batch that the attempt folded last.
+    fn undo(&mut self, attempt: &mut Attempt, restores: bool) -> Option<(OwnerId, BatchNumber)> {
         for owner in std::mem::take(&mut attempt.entered) {
             if let Some(log) = self.logs.get_mut(&owner) {
-                log.undo();
+                log.undo(restores);
             }
         }
         for found in attempt.taken.drain(..).rev() {

@@ -446,11 +446,15 @@ impl Merging {
         is_cut
     }
 
-    /// Which of the leaves that were passed since the last cut belong to the largest cut.
+    /// Which of the leaves that were passed since the last cut belong to the largest cut; or to the smallest one that has
+    /// the leaf `with`, by its place among them: to none, if no cut has it.
     #[must_use]
-    pub fn in_cut(&self) -> Vec<bool> {
+    pub fn in_cut(&self, with: Option<usize>) -> Vec<bool> {
         let changes: Vec<NoticeNumber> = self.changes.iter().map(|(last, _)| *last).collect();
-        self.tail.in_cut(&self.cuts, &changes)
+        match with {
+            None => self.tail.in_cut(&self.cuts, &changes),
+            Some(wanted) => self.tail.in_cut_with(wanted, &self.cuts, &changes),
+        }
     }
 
     /// Passes the acts of a leaf. Returns the stored entities whose activations end.

@@ -114,13 +114,13 @@ pub enum RestoreError {
     /// A batch lacks its events, and is of a log that must have them.
     #[error("the events of leaf {leaf} were deleted, and no floor replaces them: the backup is damaged")]
     Deleted { leaf: LeafIndex },
-    /// Not every leaf became part of the restored archive.
+    /// Not every leaf of the cut became part of the restored archive.
     #[error("only {folded} of {leaves} leaves of shard {shard} could be folded: a batch is missing or void")]
     Short {
         shard: Shard,
         /// Number of leaves restored.
         folded: u64,
-        /// Number of leaves given.
+        /// Number of leaves of the cut.
         leaves: u64,
     },
     /// The restored archive has another root.
@@ -184,6 +184,8 @@ pub struct Restoring {
 /// A shard that is being restored.
 struct RestoredShard {
     shard: Shard,
+    /// Number of leaves to restore.
+    leaves: u64,
     /// Tree over the leaves taken so far.
     tree: Frontier,
     /// Horizon up to which events may have been deleted.
@@ -216,7 +218,8 @@ impl ClaimedStore {
         write_rows(&self.store, &adapted(rows, extent)?).await?;
         let mut shards = BTreeMap::new();
         for shard in all {
-            shards.insert(shard, RestoredShard::begin(&self.store, rows, shard).await?);
+            let leaves = extent.of(shard);
+            shards.insert(shard, RestoredShard::begin(&self.store, rows, (shard, leaves)).await?);
         }
         Ok(Restoring {
             store: self.store,
@@ -361,7 +364,7 @@ impl Restoring {
 }
 
 impl RestoredShard {
-    async fn begin(store: &Store, rows: &[Row], shard: Shard) -> Result<Self, RestoreError> {
+    async fn begin(store: &Store, rows: &[Row], (shard, leaves): (Shard, u64)) -> Result<Self, RestoreError> {
         let horizon = horizon_of(rows, shard)?;
         let mut replay = Replay::default();
         if shards_of(rows)?.count() > 1 {
@@ -376,6 +379,7 @@ impl RestoredShard {
         }
         Ok(Self {
             shard,
+            leaves,
             tree: Frontier::new(),
             horizon,
             replay: Arc::new(replay),
@@ -456,11 +460,11 @@ impl RestoredShard {
             Tree::decode(value.as_deref())
         };
         let folded = store.read(tree).await?;
-        if folded.size != self.tree.size() {
+        if folded.size != self.leaves {
             return Err(RestoreError::Short {
                 shard,
                 folded: folded.size,
-                leaves: self.tree.size(),
+                leaves: self.leaves,
             });
         }
         let restored = Frontier::resume(folded.size, folded.peaks).unwrap_or_default().root();

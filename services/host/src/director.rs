@@ -218,7 +218,7 @@ async fn stand_by(
     );
     let mut since = clock::mono();
     // How much of the time since then the store did not answer, which hides the heartbeats of the leader.
-    let (mut attention, mut paused) = (Attention::begin(monotonic()), Duration::ZERO);
+    let (mut attention, mut paused) = (Attention::begin(monotonic(), BEAT), Duration::ZERO);
     loop {
         if !looked.at_stop
             && let Ok(found) = wait.during(Grants::is_closed(store)).await
@@ -455,7 +455,7 @@ impl Leader {
                 Membership::new(monotonic(), held).knowing(closed_before, connections)
             },
             attached: String::new(),
-            attention: Attention::begin(monotonic()),
+            attention: Attention::begin(monotonic(), BEAT),
             lifecycle: Lifecycle::new(plan.desired, closed || owners.is_empty()),
             admission: rooms::admission(plan.max_players, (&owners, closed)),
             orders: orders.collect(),

@@ -58,6 +58,12 @@ pub trait Backend: Send + Sync + 'static {
         0
     }
 
+    /// Whether each call is a round trip to another process: then the reads of a [repeated](crate::Transaction::repeat)
+    /// transaction are sent all at the same time.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Monotonic time since an arbitrary origin, to compute the age of a transaction.
     fn now(&self) -> Duration;
 

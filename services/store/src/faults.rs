@@ -123,6 +123,10 @@ impl Backend for FaultyStore {
         self.inner.prefix_bytes()
     }
 
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
     fn now(&self) -> Duration {
         self.inner.now()
     }

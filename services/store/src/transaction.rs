@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
-use crate::ahead::{Ahead, Read, Reads};
+use crate::ahead::{Ahead, Reads};
 use crate::draft::{Draft, Own, seen};
 use crate::largest::Gauge;
 use crate::limits::{self, RANGE_BYTES, TRANSACTION_AGE};
@@ -84,9 +84,9 @@ impl Transaction {
         }
     }
 
-    /// Begins a transaction that does the work of this one again, after a conflict. Its first read sends the reads of
-    /// this one to the store, all at the same time, so that it takes a few round trips in place of one for each read:
-    /// another transaction has less time to conflict with it. What it does not read itself adds no conflict range.
+    /// Begins a transaction that does the work of this one again, after a conflict. Where the store is remote, its first
+    /// read sends the reads of this one, all at the same time, so that it takes a few round trips in place of one for each
+    /// read: another transaction has less time to conflict with it. What it does not read itself adds no conflict range.
     #[must_use]
     pub fn repeat(&self) -> Self {
         let reads = self.lock().reads.clone();
@@ -255,7 +255,7 @@ impl Transaction {
             Own::Plus(delta) => Some(delta),
         };
         let snapshot = self.snapshot_fresh().await?;
-        self.open()?.reads.note(|| Read::Get(Bytes::copy_from_slice(key)));
+        self.note(|reads| reads.note_key(key));
         let stored = match snapshot.ahead.value(key) {
             Some(value) => value.clone(),
             None => self.shared.backend.get(snapshot.version, key).await?,
@@ -292,7 +292,7 @@ impl Transaction {
                 limit,
                 order,
             };
-            self.open()?.reads.note(|| Read::Range(read.clone()));
+            self.note(|reads| reads.note_range(&read));
             let page = match snapshot.ahead.page(&read) {
                 Some(page) => page.clone(),
                 None => self.shared.backend.get_range(snapshot.version, read).await?,
@@ -312,6 +312,13 @@ impl Transaction {
                 .add_read_conflict(seen(range, order, &page.rows, page.more))?;
         }
         Ok(page)
+    }
+
+    /// Notes a read for a repetition, if it would gain from it.
+    fn note(&self, note: impl FnOnce(&mut Reads)) {
+        if self.shared.backend.is_remote() {
+            note(&mut self.lock().reads);
+        }
     }
 
     fn mutate(&self, mutation: Mutation) -> Result<(), StoreError> {

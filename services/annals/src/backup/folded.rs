@@ -1,8 +1,7 @@
 //! Waiting until the shards of a live realm have folded what their streams hold.
 //!
 //! A shard may have archived a batch before another one archived the batch whose call it consumed (rule T3), and a cut
-//! has to leave it out then. After this wait the archives have everything that was archived before it, together with what
-//! that depends on (rule T6).
+//! has to leave it out then. After this wait the archives have everything that was logged before it (rule T6).
 
 use std::{collections::BTreeMap, time::Duration};
 

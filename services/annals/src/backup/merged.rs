@@ -118,9 +118,9 @@ impl<'a> MergedLeaves<'a> {
         }))
     }
 
-    /// Which of the leaves that were passed since the last cut belong to the largest cut.
-    pub(super) fn in_cut(&self) -> Vec<bool> {
-        self.merging.in_cut()
+    /// Which of the leaves that were passed since the last cut belong to the largest cut, or to the smallest one with a leaf.
+    pub(super) fn in_cut(&self, with: Option<usize>) -> Vec<bool> {
+        self.merging.in_cut(with)
     }
 }
 

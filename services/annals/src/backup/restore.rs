@@ -215,8 +215,8 @@ impl Cut {
     }
 }
 
-/// Finds the last consistent cut before the end of a backup of several shards, before a moment, or the first one with a
-/// batch (rule T6).
+/// Finds the cut of a backup of several shards (rule T6): the largest one, the largest before a moment, or the first one
+/// with a batch.
 async fn find_merged_cut(
     mut merged: MergedLeaves<'_>,
     manifest: &Manifest,
@@ -229,30 +229,32 @@ async fn find_merged_cut(
     let empty: BTreeMap<Shard, u64> = manifest.archives().map(|(shard, _)| (shard, 0)).collect();
     let mut cut = Cut::default();
     cut.extent.leaves = empty;
-    let (mut behind, mut is_found, mut wanted) = (Vec::new(), false, 0);
+    let (mut behind, mut found, mut wanted) = (Vec::new(), None, 0);
     while let Some(passed) = merged.pass(moment).await? {
         let leaf = &passed.leaf;
         let (owner, batch) = (leaf.owner, leaf.batch);
-        is_found |= until == Until::Batch(LogPosition { owner, batch });
+        if until == Until::Batch(LogPosition { owner, batch }) {
+            found = Some(behind.len());
+        }
         wanted += u64::from(passed.is_wanted);
         behind.push((passed.shard, (owner, batch), leaf.wall, leaf.archived.size() as u64));
         if passed.is_cut {
             for (shard, at, wall, bytes) in behind.drain(..) {
                 cut.add(shard, at, wall, bytes);
             }
-            if is_found {
+            if found.is_some() {
                 break;
             }
         }
     }
-    for ((shard, at, wall, bytes), is_in) in behind.into_iter().zip(merged.in_cut()) {
+    for ((shard, at, wall, bytes), is_in) in behind.into_iter().zip(merged.in_cut(found)) {
         if is_in {
             cut.add(shard, at, wall, bytes);
         }
     }
     let leaves: u64 = cut.extent.leaves.values().sum();
     match until {
-        Until::Batch(at) if !is_found => {
+        Until::Batch(at) if found.is_none() => {
             let what = format!("batch {} of owner {}", at.batch, at.owner);
             return Err(RestoreFailed::Beyond { what, leaves });
         }

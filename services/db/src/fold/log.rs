@@ -176,14 +176,14 @@ impl Log {
         self.halting = false;
     }
 
-    /// Undoes the changes in memory: the transaction was not applied, or its outcome is unknown. A folded state that was
-    /// not kept has to be read again.
-    pub(super) fn undo(&mut self) {
+    /// Undoes the changes in memory: the transaction was not applied, or its outcome is unknown. The folded state is
+    /// restored, if `restores` and there is a copy; otherwise it has to be read again.
+    pub(super) fn undo(&mut self, restores: bool) {
         let before = self.before.take();
         let mut kept = None;
         if let Some(Before { candidates, state }) = before {
             self.candidates = candidates;
-            kept = state;
+            kept = state.filter(|_| restores);
         }
         self.moved = false;
         let was_halted = matches!(self.held, Held::Halted) && !std::mem::take(&mut self.halting);

@@ -1,9 +1,10 @@
 //! The leaves of a merge behind its last cut, and which of them belong to the last cut of all (rule T6).
 //!
-//! Where one shard is behind, its changes of the ledger come after later ones of other shards, and those depend on batches
-//! that it has not archived yet. So the merge, which has the changes in their order, may have no cut for as long as the
-//! shard is behind. But a change whose notices nobody has taken is not known to anyone: it is in the cut with what its
-//! own batch depends on, and is made again there, after the changes that keep their numbers.
+//! A shard that is behind executes an order after orders of other shards that were logged later. In the merge, which has
+//! the changes of the ledger in their order, its leaf follows theirs, and theirs depend on batches that it has not archived
+//! yet. So the merge may have no cut for as long as the shard is behind. But a change of which nobody has taken a notice
+//! is not known to any log: it is in the cut with what its own batch depends on, and is made again there, after the
+//! changes that keep their numbers.
 
 use std::collections::BTreeMap;
 
@@ -39,6 +40,8 @@ struct TailLeaf {
     after: Option<usize>,
     /// The last notice that it took, unless the order of its shard suffices.
     takes: Option<NoticeNumber>,
+    /// Whether it is from before the realm had several shards.
+    is_alone: bool,
 }
 
 /// What the merge knows of a leaf that it passes.
@@ -58,7 +61,7 @@ enum Need {
     Met,
     /// Another leaf of the tail.
     Leaf(usize),
-    /// Something that no leaf has done.
+    /// Something that no leaf in the archives has done.
     Unmet,
 }
 
@@ -91,6 +94,7 @@ impl Tail {
             change: passing.change,
             after,
             takes: takes.filter(|_| !passing.is_alone),
+            is_alone: passing.is_alone,
         });
     }
 
@@ -109,29 +113,89 @@ impl Tail {
     /// Which leaves belong to the largest cut: those that depend on nothing outside of it. `changes` are the last notices
     /// of the ledger's changes, in their order.
     pub(super) fn in_cut(&self, cuts: &Cuts, changes: &[NoticeNumber]) -> Vec<bool> {
-        let calls = Calls::of(self, cuts);
-        let mut search = Search {
-            leaves: &self.leaves,
-            is_in: vec![true; self.leaves.len()],
-            dependents: vec![Vec::new(); self.leaves.len()],
-            left: Vec::new(),
-        };
-        let mut last: BTreeMap<Shard, usize> = BTreeMap::new();
-        for (place, leaf) in self.leaves.iter().enumerate() {
-            for needed in leaf.after.into_iter().chain(last.insert(leaf.shard, place)) {
-                search.dependents[needed].push(place);
-            }
-            if !leaf.is_wanted {
-                search.leave_out(place);
-            }
-            calls.needs_of(&leaf.head, |need| match need {
-                Need::Met => {}
-                Need::Leaf(needed) => search.dependents[needed].push(place),
-                Need::Unmet => search.leave_out(place),
-            });
-        }
-        search.close(changes);
+        let mut search = Search::of(self, cuts);
+        search.leave_out_all(changes);
         search.is_in
+    }
+
+    /// Which leaves belong to the smallest cut that has this one; none if no cut has it.
+    pub(super) fn in_cut_with(&self, wanted: usize, cuts: &Cuts, changes: &[NoticeNumber]) -> Vec<bool> {
+        let mut search = Search::of(self, cuts);
+        search.leave_out_all(changes);
+        let mut closure = Closure::of(&search, changes);
+        if search.is_in.get(wanted) == Some(&true) {
+            closure.add(wanted);
+        }
+        closure.is_in
+    }
+}
+
+/// The smallest cut that has some leaves.
+struct Closure<'a> {
+    search: &'a Search<'a>,
+    /// The last notices of the ledger's changes.
+    changes: &'a [NoticeNumber],
+    is_in: Vec<bool>,
+    added: Vec<usize>,
+    /// The leaves that changed the ledger, in the order of the changes, and how many were added.
+    changed: Vec<(usize, usize)>,
+    added_changes: usize,
+    /// All leaves under definitions before these were added.
+    generation: u32,
+    /// Whether all leaves were added from before the realm had several shards.
+    has_alone: bool,
+}
+
+impl<'a> Closure<'a> {
+    fn of(search: &'a Search<'a>, changes: &'a [NoticeNumber]) -> Self {
+        let changed = search.leaves.iter().enumerate();
+        Self {
+            search,
+            changes,
+            is_in: vec![false; search.leaves.len()],
+            added: Vec::new(),
+            changed: changed
+                .filter_map(|(place, leaf)| Some((leaf.change?, place)))
+                .collect(),
+            added_changes: 0,
+            generation: 0,
+            has_alone: false,
+        }
+    }
+
+    fn add(&mut self, place: usize) {
+        self.added.push(place);
+        while let Some(place) = self.added.pop() {
+            if !std::mem::replace(&mut self.is_in[place], true) {
+                self.added.extend_from_slice(&self.search.needs[place]);
+                self.add_earlier(&self.search.leaves[place]);
+            }
+        }
+    }
+
+    /// Adds the leaves without which [`Search::leave_out_later`] would leave out this one.
+    fn add_earlier(&mut self, leaf: &TailLeaf) {
+        if let Some(notice) = leaf.takes {
+            let upto = self.changes.partition_point(|last| *last < notice);
+            while let Some((_, place)) = self
+                .changed
+                .get(self.added_changes)
+                .filter(|(change, _)| *change <= upto)
+            {
+                self.added.push(*place);
+                self.added_changes += 1;
+            }
+        }
+        let leaves = self.search.leaves.iter().enumerate();
+        if leaf.generation > self.generation {
+            let earlier = leaves.clone().filter(|(_, other)| other.generation < leaf.generation);
+            self.added.extend(earlier.map(|(place, _)| place));
+            self.generation = leaf.generation;
+        }
+        if leaf.change.is_some() && !leaf.is_alone && !std::mem::replace(&mut self.has_alone, true) {
+            let alone = leaves.filter(|(_, other)| other.is_alone);
+            self.added.extend(alone.map(|(place, _)| place));
+        }
     }
 }
 
@@ -203,23 +267,58 @@ fn link_of(call: &Consumed) -> Link {
     }
 }
 
-/// The search for the largest cut, by leaving out what depends on something outside of it.
+/// The search for a cut, by leaving out what depends on something outside of it.
 struct Search<'a> {
     leaves: &'a [TailLeaf],
     is_in: Vec<bool>,
+    /// The leaves that each leaf depends on by calls, by an activation, and by the order in its shard.
+    needs: Vec<Vec<usize>>,
+    /// The leaves that depend on each leaf so.
     dependents: Vec<Vec<usize>>,
     /// Leaves that were left out, and whose dependents may still be in.
     left: Vec<usize>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn of(tail: &'a Tail, cuts: &Cuts) -> Self {
+        let calls = Calls::of(tail, cuts);
+        let count = tail.leaves.len();
+        let mut search = Self {
+            leaves: &tail.leaves,
+            is_in: vec![true; count],
+            needs: Vec::with_capacity(count),
+            dependents: vec![Vec::new(); count],
+            left: Vec::new(),
+        };
+        let mut last: BTreeMap<Shard, usize> = BTreeMap::new();
+        for (place, leaf) in tail.leaves.iter().enumerate() {
+            let mut needs: Vec<usize> = leaf.after.into_iter().chain(last.insert(leaf.shard, place)).collect();
+            let mut is_possible = leaf.is_wanted;
+            calls.needs_of(&leaf.head, |need| match need {
+                Need::Met => {}
+                // A batch may consume a call that it makes.
+                Need::Leaf(needed) if needed == place => {}
+                Need::Leaf(needed) => needs.push(needed),
+                Need::Unmet => is_possible = false,
+            });
+            for needed in &needs {
+                search.dependents[*needed].push(place);
+            }
+            search.needs.push(needs);
+            if !is_possible {
+                search.leave_out(place);
+            }
+        }
+        search
+    }
+
     fn leave_out(&mut self, place: usize) {
         if std::mem::replace(&mut self.is_in[place], false) {
             self.left.push(place);
         }
     }
 
-    fn close(&mut self, changes: &[NoticeNumber]) {
+    fn leave_out_all(&mut self, changes: &[NoticeNumber]) {
         loop {
             while let Some(place) = self.left.pop() {
                 for dependent in std::mem::take(&mut self.dependents[place]) {
@@ -233,17 +332,21 @@ impl Search<'_> {
         }
     }
 
-    /// Leaves out what took a notice of a change that does not keep its number, and what was written under definitions
-    /// that came after leaves that are left out.
+    /// Leaves out what took a notice of a change that does not keep its number; what was written under definitions that
+    /// came after leaves that are left out; and changes of the ledger that came after leaves from before the realm had
+    /// several shards.
     fn leave_out_later(&mut self, changes: &[NoticeNumber]) {
         let out = self.leaves.iter().zip(&self.is_in).filter(|(_, is_in)| !**is_in);
-        let generation = out.clone().map(|(leaf, _)| leaf.generation).min();
-        let renumbered = out.filter_map(|(leaf, _)| leaf.change).min();
+        let out = out.map(|(leaf, _)| leaf);
+        let generation = out.clone().map(|leaf| leaf.generation).min();
+        let lacks_alone = out.clone().any(|leaf| leaf.is_alone);
+        let renumbered = out.filter_map(|leaf| leaf.change).min();
         let kept = renumbered.map(|first| first.checked_sub(1).map(|last| changes[last]).unwrap_or_default());
         for place in 0..self.leaves.len() {
             let leaf = &self.leaves[place];
             let is_later = generation.is_some_and(|generation| leaf.generation > generation);
-            if is_later || kept.is_some_and(|kept| leaf.takes > Some(kept)) {
+            let is_after_alone = lacks_alone && !leaf.is_alone && leaf.change.is_some();
+            if is_later || is_after_alone || kept.is_some_and(|kept| leaf.takes > Some(kept)) {
                 self.leave_out(place);
             }
         }

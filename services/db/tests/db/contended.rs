@@ -19,12 +19,17 @@ use crate::traders::{Traders, gold};
 /// Round trips between two changes of the ledger by the other shard.
 const EVERY: u64 = 8;
 
+/// Logs in one transaction: more than a transaction has attempts.
+const LOGS: usize = 50;
+
 /// A store each of whose calls is a round trip; calls at the same time share one.
 #[derive(Clone)]
 struct FarStore {
     near: Store,
     backend: Arc<dyn Backend>,
     is_contended: Arc<AtomicBool>,
+    /// Whether the answer to the next commit is lost.
+    loses_answer: Arc<AtomicBool>,
     in_flight: Arc<AtomicU64>,
     trips: Arc<AtomicU64>,
 }
@@ -36,6 +41,7 @@ impl FarStore {
             backend: near.backend(),
             near,
             is_contended: Arc::default(),
+            loses_answer: Arc::default(),
             in_flight: Arc::default(),
             trips: Arc::default(),
         }
@@ -63,6 +69,10 @@ fn change_ledger(store: &Store) {
 }
 
 impl Backend for FarStore {
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> Duration {
         self.backend.now()
     }
@@ -84,7 +94,13 @@ impl Backend for FarStore {
     }
 
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
-        self.travel().then(|()| self.backend.commit(request)).boxed()
+        let answer = self.travel().then(|()| self.backend.commit(request));
+        answer
+            .map(|answer| match self.loses_answer.swap(false, Ordering::Relaxed) {
+                true => answer.and(Err(StoreError::CommitUnknown)),
+                false => answer,
+            })
+            .boxed()
     }
 
     fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -117,4 +133,22 @@ fn orders_are_executed_beside_a_shard_that_changes_the_ledger_all_the_time() {
         trips > 10 * EVERY,
         "the transactions take longer than the pauses of the other shard: {trips}"
     );
+}
+
+/// A copy of a log's state must not be used where the store may be ahead of it.
+#[test]
+fn a_lost_answer_beside_a_busy_shard_is_noticed_for_all_logs_at_once() {
+    let far = FarStore::new();
+    let mut life = Traders::begin(Store::new(far.clone()), LOGS, LOGS as u64);
+    far.is_contended.store(true, Ordering::Relaxed);
+    life.mint(1, gold(10));
+    life.turn();
+    far.is_contended.store(false, Ordering::Relaxed);
+
+    let minted = life.mint(2, gold(10));
+    far.loses_answer.store(true, Ordering::Relaxed);
+    life.turn();
+    assert!(!far.loses_answer.load(Ordering::Relaxed), "an answer was lost");
+    assert_eq!(life.outcome(minted), Outcome::Posted);
+    life.check();
 }

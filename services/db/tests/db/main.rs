@@ -14,6 +14,7 @@ mod awaited;
 mod bans;
 mod clocks;
 mod contended;
+mod cut_oracle;
 mod database;
 mod deleting;
 mod expiry_killed;

@@ -6,21 +6,24 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use annals_db::{
     Extent, Row,
     ledger::{Outbox, audit},
-    read_unlogged,
+    read_cursor, read_unlogged,
 };
 use annals_event::{
     Body, Call,
     ledger::{LedgerUpdate, Order},
 };
-use annals_ids::{Address, BatchNumber, EntityId, NoticeNumber, OwnerId, OwnerKind, Part, Slot, WallTime};
+use annals_ids::{
+    Address, BatchNumber, EntityId, LeafIndex, NoticeNumber, OwnerId, OwnerKind, Part, Shard, Slot, WallTime,
+};
 use annals_store::layout::shards::{self, LedgerChange};
 
 use crate::{
     acts,
+    cut_oracle::{Place, largest},
     ledger::{entries, entries_of},
     realm::Realm,
-    shards_cut::{Place, converse, largest},
-    shards_restored::{archives, cuts, prefixes, restored},
+    shards_cut::converse,
+    shards_restored::{Archives, Merged, archives, cuts, empty, prefixes, restored},
     together::Lane,
     traders::gold,
     wait,
@@ -38,14 +41,22 @@ const MORE_STEPS: u64 = 400;
 /// Messages by which the late shard is behind.
 const BEHIND: usize = 30;
 
+/// A stored entity that gives orders.
+struct Trader {
+    database: u64,
+    entity: EntityId,
+    base: OwnerId,
+    /// The last batch of its activation, if that has ended.
+    ended: Option<BatchNumber>,
+}
+
 /// Bases that call each other, and give orders, on three shards. The last shard is behind.
 struct Behind {
     realm: Realm,
     bases: Vec<OwnerId>,
     ledger: OwnerId,
     outbox: Outbox,
-    /// An entity of each base that gives orders.
-    traders: BTreeMap<OwnerId, EntityId>,
+    traders: Vec<Trader>,
     /// Calls of the ledger's owner to each base, in order.
     inboxes: BTreeMap<OwnerId, VecDeque<(EntityId, LedgerUpdate)>>,
     step: u64,
@@ -54,14 +65,23 @@ struct Behind {
 impl Behind {
     fn begin(seed: u64) -> Self {
         let mut realm = Realm::of_shards(seed, 3);
-        let bases: Vec<OwnerId> = (0..6).map(|_| realm.found(Part::Base)).collect();
+        let mut bases: Vec<OwnerId> = (0..6).map(|_| realm.found(Part::Base)).collect();
+        let is_late = |realm: &Realm, base: &OwnerId| usize::from(realm.owners[base].shard.0) == realm.lanes.len();
+        while bases.iter().filter(|base| is_late(&realm, base)).count() < 2 {
+            bases.push(realm.found(Part::Base));
+        }
         let ledger = realm.found(OwnerKind::Ledger);
-        let mut traders = BTreeMap::new();
+        let mut traders = Vec::new();
         for (base, number) in bases.iter().zip(1..) {
             let entity = EntityId(100 + number);
             acts::begin_base(&mut realm, *base, entity, "trader", (number, number));
             realm.write(*base, false);
-            traders.insert(*base, entity);
+            traders.push(Trader {
+                database: number,
+                entity,
+                base: *base,
+                ended: None,
+            });
         }
         realm.fold(usize::MAX);
         Self {
@@ -78,9 +98,11 @@ impl Behind {
     fn step(&mut self) {
         self.step += 1;
         let base = self.realm.pick(&self.bases).expect("there are bases");
-        match self.realm.roll(4) {
-            0 => self.order(base),
-            1 => self.hear(base),
+        let trader = self.realm.roll(self.traders.len());
+        match self.realm.roll(8) {
+            0 | 1 => self.order(trader),
+            2 => self.move_on(trader, base),
+            3 | 4 => self.hear(base),
             _ => converse(&mut self.realm, &self.bases, self.step),
         }
         self.tell();
@@ -93,16 +115,42 @@ impl Behind {
         self.realm.write(owner, false);
     }
 
-    fn order(&mut self, base: OwnerId) {
-        let trader = self.traders[&base];
-        let image = &self.realm.scribe(base).state.entities[&trader];
+    fn order(&mut self, trader: usize) {
+        let Trader { entity, base, .. } = self.traders[trader];
+        let Some(image) = self.realm.scribe(base).state.entities.get(&entity) else {
+            return;
+        };
         let number = image.base().expect("a base part").ledger.last.next();
         let (slot, goods, reason) = (Slot(0), gold(1), "test".to_owned());
         let order = Order::Mint { slot, goods, reason };
         self.realm
             .scribe(base)
-            .record(trader, false, Body::Ordered { number, order });
+            .record(entity, false, Body::Ordered { number, order });
         self.write(base);
+    }
+
+    /// An activation ends; once that is archived, the entity is activated on another base.
+    fn move_on(&mut self, trader: usize, to: OwnerId) {
+        let moving = &mut self.traders[trader];
+        let from = moving.base;
+        let Some(ended) = moving.ended else {
+            acts::end(&mut self.realm, from, moving.entity);
+            moving.ended = Some(BatchNumber(self.realm.owners[&from].chain.len() as u64 + 1));
+            return self.write(from);
+        };
+        if wait(read_cursor(&self.realm.store, from))
+            .expect("the store answers")
+            .batch
+            < ended
+        {
+            return;
+        }
+        let checkout = 1_000 + self.step;
+        moving.entity = EntityId(checkout);
+        (moving.base, moving.ended) = (to, None);
+        let (entity, database) = (moving.entity, moving.database);
+        acts::begin_base(&mut self.realm, to, entity, "trader", (database, checkout));
+        self.write(to);
     }
 
     /// A base consumes the next call of the ledger's owner.
@@ -112,7 +160,9 @@ impl Behind {
         };
         let scribe = self.realm.scribe(base);
         scribe.consume(Address::Owner(self.ledger), Address::Owner(base));
-        scribe.record(to, false, Body::Booked(update));
+        if scribe.state.entities.contains_key(&to) {
+            scribe.record(to, false, Body::Booked(update));
+        }
         self.write(base);
     }
 
@@ -242,6 +292,79 @@ fn what_was_logged_before_a_moment_is_in_the_last_cut_once_it_is_archived() {
         no_prefixes > 10 && made_again > 10,
         "{no_prefixes} cuts are no prefix of the merge, {made_again} have entries with other numbers"
     );
+}
+
+/// A merge of all leaves.
+struct Walked<'a> {
+    merged: Merged<'a>,
+    /// The leaves of each shard up to the last cut of the merge.
+    before: BTreeMap<Shard, u64>,
+    behind: Vec<(Shard, LeafIndex)>,
+}
+
+impl<'a> Walked<'a> {
+    fn through(rows: &[Row], archives: &'a Archives) -> Self {
+        let (mut merged, mut before) = (Merged::whole(rows, archives), empty(archives).leaves);
+        let mut behind = Vec::new();
+        while let Some((shard, leaf, _, is_cut)) = merged.pass() {
+            behind.push((shard, leaf));
+            if is_cut {
+                before.extend(behind.drain(..).map(|(shard, leaf)| (shard, leaf.0 + 1)));
+            }
+        }
+        Self { merged, before, behind }
+    }
+
+    /// The smallest cut with one of the leaves behind the last cut of the merge.
+    fn cut_with(&self, place: usize) -> Option<BTreeMap<Shard, u64>> {
+        let is_in = self.merged.merging.in_cut(Some(place));
+        let mut cut = self.before.clone();
+        let leaves = self.behind.iter().zip(&is_in).filter(|(_, is_in)| **is_in);
+        cut.extend(leaves.map(|((shard, leaf), _)| (*shard, leaf.0 + 1)));
+        is_in[place].then_some(cut)
+    }
+}
+
+/// These leaves of each shard.
+fn part_of(archives: &Archives, cut: &BTreeMap<Shard, u64>) -> Archives {
+    let leaves = archives.iter();
+    leaves
+        .map(|(shard, leaves)| (*shard, leaves[..cut[shard] as usize].to_vec()))
+        .collect()
+}
+
+#[test]
+fn the_cut_to_a_batch_has_what_the_batch_depends_on_and_no_more() {
+    let mut smaller = 0;
+    for seed in 0..SEEDS {
+        let (mut realm, ..) = played(seed);
+        let (rows, archives) = (wait(read_unlogged(&realm.store)).expect("readable"), archives(&realm));
+        let changes = changes_of(&rows);
+        let all = largest(&archives, &changes, None);
+        let walked = Walked::through(&rows, &archives);
+        let count = walked.behind.len();
+        for _ in 0..count.min(4) {
+            let place = realm.roll(count);
+            let (shard, leaf) = walked.behind[place];
+            let found = walked.cut_with(place);
+            if leaf.0 >= all[&shard] {
+                assert_eq!(found, None, "seed {seed}: no cut has leaf {leaf} of shard {shard}");
+                continue;
+            }
+            let cut = found.expect("there is a cut");
+            let has_it = |cut: &BTreeMap<Shard, u64>| cut[&shard] > leaf.0;
+            assert!(has_it(&cut), "seed {seed}");
+            let alone = |cut: &BTreeMap<Shard, u64>| largest(&part_of(&archives, cut), &changes, None);
+            assert_eq!(alone(&cut), cut, "seed {seed}: a cut");
+            for shard in cut.keys().filter(|shard| cut[shard] > walked.before[shard]) {
+                let mut less = cut.clone();
+                *less.get_mut(shard).expect("a shard") -= 1;
+                assert!(!has_it(&alone(&less)), "seed {seed}: a smaller cut has leaf {leaf}");
+            }
+            smaller += u32::from(cut != all);
+        }
+    }
+    assert!(smaller > 30, "{smaller} cuts are smaller than the largest");
 }
 
 #[test]

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::{Extent, Row, read_unlogged};
-use annals_event::{Batch, Body, Call, Link};
-use annals_ids::{Address, BatchNumber, CallNumber, Epoch, NoticeNumber, OwnerId, Part, Shard, WallTime};
+use annals_event::{Batch, Body, Call};
+use annals_ids::{Address, BatchNumber, CallNumber, Epoch, OwnerId, Part, Shard, WallTime};
 use annals_store::{
     ArchivedBatch,
     layout::owners::{OpeningRecord, opening_key},
 };
 
 use crate::{
+    cut_oracle::largest,
     realm::Realm,
     restoring::header,
     shards_restored::{Archives, archives, cuts},
@@ -88,89 +89,8 @@ fn call(realm: &mut Realm, from: OwnerId, to: OwnerId) {
     });
 }
 
-/// A leaf: its shard, and its index there.
-pub(crate) type Place = (Shard, usize);
-
-/// A condition on a leaf to be in a cut.
-enum Need {
-    Maker((Link, u64)),
-    Consumer((Link, u64)),
-    /// All changes of the ledger up to the one that created this notice.
-    Changes(NoticeNumber),
-}
-
-/// The largest cut of archives, leaf by leaf: a leaf that depends on one that is not there is removed with all after it,
-/// and so is one that was closed after `until`. The changes of the ledger are given with their last notices.
-pub(crate) fn largest(
-    archives: &Archives,
-    changes: &[(NoticeNumber, Place)],
-    until: Option<WallTime>,
-) -> BTreeMap<Shard, u64> {
-    let (mut made, mut consumed) = (
-        BTreeMap::<(Link, u64), Place>::new(),
-        BTreeMap::<(Link, u64), Place>::new(),
-    );
-    let mut needs: Vec<(Place, Need)> = Vec::new();
-    let mut ends: BTreeMap<Shard, usize> = archives.iter().map(|(shard, leaves)| (*shard, leaves.len())).collect();
-    for (shard, leaves) in archives {
-        for (index, archived) in leaves.iter().enumerate() {
-            let place = (*shard, index);
-            let ArchivedBatch::Whole(bytes) = archived else {
-                panic!("nothing was deleted")
-            };
-            let batch = Batch::read(bytes).expect("a batch");
-            if until.is_some_and(|until| batch.header.wall > until) {
-                let end = ends.get_mut(shard).expect("a shard");
-                *end = (*end).min(index);
-            }
-            for call in &batch.header.consumed {
-                let link = Link {
-                    from: call.from,
-                    to: call.to,
-                };
-                consumed.insert((link, call.number.0), place);
-                needs.push((place, Need::Maker((link, call.number.0))));
-            }
-            for event in &batch.events {
-                let from = Address::Owner(batch.header.owner);
-                match event.body {
-                    Body::Called { to, number, .. } => {
-                        made.insert((Link { from, to }, number.0), place);
-                    }
-                    Body::Confirmed { to, upto, .. } => {
-                        needs.push((place, Need::Consumer((Link { from, to }, upto.0))));
-                    }
-                    Body::Entered { notice, .. } => needs.push((place, Need::Changes(notice))),
-                    _ => {}
-                }
-            }
-        }
-    }
-    loop {
-        let before = ends.clone();
-        let is_in = |(shard, index): &Place| *index < before[shard];
-        for ((shard, index), need) in &needs {
-            let is_met = match need {
-                Need::Maker(call) => made.get(call).is_some_and(is_in),
-                Need::Consumer(call) => consumed.get(call).is_some_and(is_in),
-                Need::Changes(notice) => {
-                    let upto = changes.iter().position(|(last, _)| last >= notice);
-                    upto.is_some_and(|upto| changes[..=upto].iter().all(|(_, place)| is_in(place)))
-                }
-            };
-            let end = ends.get_mut(shard).expect("a shard");
-            if !is_met {
-                *end = (*end).min(*index);
-            }
-        }
-        if ends == before {
-            return ends.into_iter().map(|(shard, end)| (shard, end as u64)).collect();
-        }
-    }
-}
-
 /// Archives that end at any leaf of each shard, as if a backup had read them while shards were behind.
-fn cut_short(realm: &mut Realm, whole: &Archives) -> Archives {
+pub(crate) fn cut_short(realm: &mut Realm, whole: &Archives) -> Archives {
     let mut cut = Archives::new();
     for (shard, leaves) in whole {
         let kept = leaves.len().saturating_sub(realm.roll(40));

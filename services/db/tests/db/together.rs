@@ -116,6 +116,10 @@ impl Wrapped {
 }
 
 impl Backend for Wrapped {
+    fn is_remote(&self) -> bool {
+        self.yields
+    }
+
     fn now(&self) -> Duration {
         self.inner.now()
     }

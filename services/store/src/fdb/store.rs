@@ -276,6 +276,10 @@ impl Backend for FdbStore {
         self.inner.keys.prefix_bytes()
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> Duration {
         self.inner.since.elapsed()
     }

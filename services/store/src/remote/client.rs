@@ -188,6 +188,10 @@ fn unexpected(says: &Says) -> StoreError {
 }
 
 impl Backend for RemoteStore {
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn now(&self) -> Duration {
         self.since.elapsed()
     }
