@@ -231,6 +231,8 @@ pub struct Folded {
     pub events: u64,
     /// Size of the folded batches.
     pub bytes: u64,
+    /// Transactions before it that conflicted with others.
+    pub conflicts: u64,
     /// Alarms about the stream.
     pub alarms: Vec<Alarm>,
 }
@@ -408,13 +410,14 @@ impl Folder {
     /// When another db process folds the shard, or the store cannot be used; what was offered is kept then.
     pub async fn commit(&mut self) -> Result<Folded, FoldError> {
         let mut most = usize::MAX;
-        let mut failures = 0;
+        let (mut failures, mut conflicts) = (0, 0);
         let mut transaction = self.store.begin();
         loop {
             self.load_needed().await?;
             let mut attempt = Attempt::new(transaction.clone(), most);
             let Err(error) = self.run(&mut attempt).await else {
                 self.contended = self.contended.saturating_sub(1);
+                attempt.folded.conflicts = conflicts;
                 return Ok(self.settle(attempt));
             };
             transaction = transaction.repeat();
@@ -422,6 +425,7 @@ impl Folder {
             let is_conflict = matches!(error, FoldError::Store(StoreError::Conflict));
             if is_conflict {
                 self.contended = CONTENDED;
+                conflicts += 1;
             }
             let last = self.undo(&mut attempt, is_conflict);
             if let FoldError::Definitions(to) = error {

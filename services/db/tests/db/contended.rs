@@ -129,6 +129,7 @@ fn orders_are_executed_beside_a_shard_that_changes_the_ledger_all_the_time() {
         assert_eq!(life.outcome(minted), Outcome::Posted);
     }
     let trips = far.trips.load(Ordering::Relaxed) - before;
+    assert!(life.realm.conflicts > 0, "conflicts are counted");
     assert!(
         trips > 10 * EVERY,
         "the transactions take longer than the pauses of the other shard: {trips}"

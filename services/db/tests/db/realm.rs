@@ -85,6 +85,8 @@ pub(crate) struct Realm {
     pub(crate) forged: BTreeSet<Hash>,
     strange: BTreeSet<OwnerId>,
     pub(crate) alarms: Vec<Alarm>,
+    /// Transactions that were repeated after a conflict.
+    pub(crate) conflicts: u64,
     marks: u64,
 }
 
@@ -122,6 +124,7 @@ impl Realm {
             forged: BTreeSet::new(),
             strange: BTreeSet::new(),
             alarms: Vec::new(),
+            conflicts: 0,
             marks: 1 << 32,
         }
     }
@@ -413,6 +416,7 @@ impl Realm {
 
     pub(crate) fn commit(&mut self) -> Result<Folded, FoldError> {
         let folded = wait(self.db.commit())?;
+        self.conflicts += folded.conflicts;
         for alarm in &folded.alarms {
             self.judge(alarm);
         }

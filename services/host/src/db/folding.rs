@@ -304,6 +304,7 @@ impl Fold {
             let began = Instant::now();
             let folded = self.folder.commit().await?;
             self.metrics.fold.record(began.elapsed());
+            self.metrics.fold_conflicts.add(folded.conflicts);
             self.announce(&folded).await;
         }
         Ok(())

@@ -447,6 +447,11 @@ impl Report {
                 Ok(()) => self.away.lasts(error),
                 Err(problems) => self.away.lasts(format!("{error}; {problems}")),
             },
+            Event::ServerError(error) if is_denied_answer(error) => tracing::warn!(
+                %error,
+                "an answer was not delivered: the nats-server has restarted since the request, or it came more than a \
+                 minute late; the process that asked has not waited for it"
+            ),
             Event::ServerError(error) if is_denial(error) => tracing::error!(
                 %error,
                 "the nats-server denies this process what its service does: check that nats_credentials names the file \
@@ -464,6 +469,11 @@ impl Report {
 fn is_denial(error: &async_nats::ServerError) -> bool {
     // The protocol has no code for it.
     error.to_string().to_ascii_lowercase().contains("permissions violation")
+}
+
+/// Whether an answer was denied. A server permits each answer by itself, for a minute, and forgets that when it restarts.
+fn is_denied_answer(error: &async_nats::ServerError) -> bool {
+    is_denial(error) && error.to_string().to_ascii_lowercase().contains("publish to \"_inbox.")
 }
 
 impl LinkState {
@@ -514,6 +524,8 @@ fn fitness(info: &async_nats::ServerInfo) -> Result<(), Unfit> {
 
 #[cfg(test)]
 mod tests {
+    use async_nats::ServerError;
+
     use super::*;
 
     fn info(version: &str, jetstream: bool, max_payload: usize) -> async_nats::ServerInfo {
@@ -572,5 +584,16 @@ mod tests {
         let first = LinkState::Down { connections: 0 }.up();
         assert_eq!(first.down().up(), LinkState::Up { connection: 2 });
         assert_eq!(first.down(), LinkState::Down { connections: 1 });
+    }
+
+    #[test]
+    fn a_denied_answer_is_no_wrong_file() {
+        let denied = |what: &str| ServerError::Other(format!("Permissions Violation for {what}"));
+        let answer = denied("Publish to \"_INBOX.cell.K2vP.ftx0\"");
+        assert!(is_denial(&answer) && is_denied_answer(&answer));
+        for other in ["Publish to \"annals.x.store\"", "Subscription to \"_INBOX.cell.>\""] {
+            let other = denied(other);
+            assert!(is_denial(&other) && !is_denied_answer(&other), "{other}");
+        }
     }
 }

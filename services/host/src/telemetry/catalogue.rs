@@ -61,7 +61,7 @@ const fn described(
 const HOLDERS: &[Service] = &[Base, Cell, Db];
 
 /// All metrics, beside those that every process has.
-pub(super) const METRICS: [Described; 23] = [
+pub(super) const METRICS: [Described; 24] = [
     described(
         ("tick_duration", "annals.tick.duration"),
         "Work of a tick, with what was due until the next",
@@ -187,6 +187,13 @@ pub(super) const METRICS: [Described; 23] = [
         Some(Unit::Seconds),
         &[Db],
         R::Histogram(|metrics| &metrics.fold),
+    ),
+    described(
+        ("fold_conflicts", "annals.fold.conflicts"),
+        "Transactions that fold batches, conflicted with others and were repeated",
+        None,
+        &[Db],
+        R::Counter(|metrics| &metrics.fold_conflicts),
     ),
     described(
         ("ledger_entries", "annals.ledger.entries"),

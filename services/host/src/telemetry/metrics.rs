@@ -61,6 +61,8 @@ pub struct Metrics {
     pub log_ins_waiting: Gauge,
     /// At the director that leads a realm with a limit, its players.
     pub players: Gauge,
+    /// At db, such transactions that conflicted with others and were repeated.
+    pub fold_conflicts: Counter,
     /// At db, time of a transaction that folds batches.
     pub fold: Histogram,
     /// At db, entries of the ledger at its last audit.
