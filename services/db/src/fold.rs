@@ -2,8 +2,8 @@
 //!
 //! [`Folder::offer`] accepts messages of the stream; [`Folder::commit`] writes a part of them to the store in one
 //! transaction. The state in memory is ahead of the store only during a commit. When a commit fails, or its outcome is
-//! unknown, the state is read again; after a conflict it may be restored from a copy. A log that cannot advance (a hole, an `Open` that is not recorded, a defect) does
-//! not block the others.
+//! unknown, the state is read again; after a conflict it may be restored from a copy. A log that cannot advance (a hole, an
+//! `Open` that is not recorded, a defect) does not block the others.
 
 mod archiving;
 mod attempt;

@@ -15,7 +15,10 @@ use annals_event::{
 use annals_ids::{
     Address, BatchNumber, EntityId, LeafIndex, NoticeNumber, OwnerId, OwnerKind, Part, Shard, Slot, WallTime,
 };
-use annals_store::layout::shards::{self, LedgerChange};
+use annals_store::{
+    Store,
+    layout::shards::{self, LedgerChange},
+};
 
 use crate::{
     acts,
@@ -254,6 +257,14 @@ fn played(seed: u64) -> (Realm, BTreeMap<OwnerId, BatchNumber>, usize) {
     panic!("seed {seed}: the late shard does not go on")
 }
 
+/// Restores a realm to a cut, and checks that its ledger is balanced.
+fn balanced(realm: &Realm, rows: &[Row], archives: &Archives, cut: &Extent) -> Store {
+    let store = restored(realm, rows, archives, cut);
+    let report = wait(audit(&store)).expect("the store answers");
+    assert_eq!(report.findings, [], "seed {}", realm.seed);
+    store
+}
+
 #[test]
 fn what_was_logged_before_a_moment_is_in_the_last_cut_once_it_is_archived() {
     let (mut no_prefixes, mut made_again) = (0, 0);
@@ -267,9 +278,7 @@ fn what_was_logged_before_a_moment_is_in_the_last_cut_once_it_is_archived() {
         let last = prefixes.iter().rfind(|(_, is_cut)| *is_cut);
         no_prefixes += u32::from(last.is_none_or(|(last, _)| !has_all(last, &ends)));
 
-        let store = restored(&realm, &rows, &archives, &cut);
-        let report = wait(audit(&store)).expect("the store answers");
-        assert_eq!(report.findings, [], "seed {seed}");
+        let store = balanced(&realm, &rows, &archives, &cut);
         let (former, again) = (entries(&realm), entries_of(&store));
         assert_eq!(
             again[..known],
@@ -385,9 +394,7 @@ fn the_cut_to_a_moment_has_what_was_closed_by_then_and_its_causes() {
                 "seed {seed}: {until:?}"
             );
             let cut = found.expect("there is a cut");
-            let store = restored(&realm, &rows, &archives, &cut);
-            let report = wait(audit(&store)).expect("the store answers");
-            assert_eq!(report.findings, [], "seed {seed}");
+            let store = balanced(&realm, &rows, &archives, &cut);
             let again = entries_of(&store);
             beyond += u32::from(again != entries(&realm)[..again.len()]);
         }

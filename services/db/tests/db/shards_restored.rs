@@ -180,6 +180,16 @@ pub(crate) fn prefixes(rows: &[Row], archives: &Archives, until: Option<WallTime
 }
 
 fn restore(rows: &[Row], archives: &Archives, cut: &Extent) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
+    restore_some(rows, archives, cut, u64::MAX)
+}
+
+/// Restores a realm to a cut, of whose leaves only some are given.
+fn restore_some(
+    rows: &[Row],
+    archives: &Archives,
+    cut: &Extent,
+    given: u64,
+) -> Result<(Store, BTreeMap<OwnerId, Hash>), RestoreError> {
     let store = MemoryStore::new().store();
     let lineage = Lineage {
         leaf: LeafIndex(cut.of(Shard(0))),
@@ -198,7 +208,10 @@ fn restore(rows: &[Row], archives: &Archives, cut: &Extent) -> Result<(Store, BT
     let states = wait(async {
         let claimed = ClaimedStore::claim(store.clone(), "old-5").await?;
         let mut restoring = claimed.begin(rows, cut).await?;
-        while let Some((shard, leaf, ..)) = merged.pass() {
+        for _ in 0..given {
+            let Some((shard, leaf, ..)) = merged.pass() else {
+                break;
+            };
             let archived = archives[&shard][leaf.0 as usize].clone();
             restoring.take(shard, leaf, archived).await?;
         }
@@ -390,6 +403,23 @@ fn restore_played(mut play: Play) -> (usize, usize) {
         compared += Expected::at(&realm, &cut).compare(&realm, &store);
     }
     (compared, refused)
+}
+
+#[test]
+fn a_restore_that_lacks_a_leaf_of_its_cut_fails() {
+    let mut play = Play::of(1, 3, false);
+    for _ in 0..STEPS {
+        play.step();
+    }
+    play.settle();
+    let (rows, archives) = (
+        wait(read_unlogged(&play.realm.store)).expect("readable"),
+        archives(&play.realm),
+    );
+    let whole = cuts(&rows, &archives, None).pop().expect("the end is a cut");
+    let leaves: u64 = whole.leaves.values().sum();
+    let restored = restore_some(&rows, &archives, &whole, leaves - 1).map(|_| ());
+    assert!(matches!(restored, Err(RestoreError::Short { .. })), "{restored:?}");
 }
 
 #[test]
