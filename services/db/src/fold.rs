@@ -1,15 +1,18 @@
 //! Folding: moves the stream's batches into archive, snapshots and database, in the stream's order (rules F1 to F5).
 //!
 //! [`Folder::offer`] accepts messages of the stream; [`Folder::commit`] writes a part of them to the store in one
-//! transaction. The state in memory is ahead of the store only during a commit. When a commit fails, or its outcome is
-//! unknown, the state is read again; after a conflict it may be restored from a copy. A log that cannot advance (a hole, an
-//! `Open` that is not recorded, a defect) does not block the others.
+//! transaction. [`Folder::submit`] does the same, and returns when the store has accepted the transaction: the next one is
+//! prepared while the store makes it durable. The state in memory is ahead of the store by the transactions that are not
+//! durable yet, and nothing of them is announced. When the store rejects a transaction, or its outcome is unknown, the state
+//! is read again; after a conflict it may be restored from a copy. A log that cannot advance (a hole, an `Open` that is not
+//! recorded, a defect) does not block the others.
 
 mod archiving;
 mod attempt;
 mod crossing;
 pub(crate) mod effects;
 mod log;
+mod pipeline;
 mod replaying;
 mod snapshot;
 mod upgrading;
@@ -39,6 +42,7 @@ pub(crate) use attempt::find_cell;
 pub use crossing::Round;
 pub(crate) use crossing::read_awaiting_all;
 use log::Log;
+use pipeline::Pipeline;
 pub use replaying::Replay;
 pub use upgrading::ChangeError;
 
@@ -264,6 +268,7 @@ pub struct Folder {
     contended: u32,
     archiving: Archiving,
     alarms: Vec<Alarm>,
+    pipeline: Pipeline,
 }
 
 /// Whether a process may wait for the transaction that folds this event. It depends on the event alone, so that it is
@@ -310,6 +315,7 @@ impl Folder {
             contended: 0,
             archiving: Archiving::default(),
             alarms: Vec::new(),
+            pipeline: Pipeline::default(),
         })
     }
 
@@ -404,22 +410,63 @@ impl Folder {
         self.logs.values().filter_map(Log::state)
     }
 
-    /// Folds what was offered, as much as one transaction holds.
+    /// Folds what was offered, as much as one transaction holds. No transaction may be submitted.
     ///
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used; what was offered is kept then.
+    ///
+    /// # Panics
+    /// If the result of a submitted transaction was not taken.
     pub async fn commit(&mut self) -> Result<Folded, FoldError> {
+        assert_eq!(
+            self.pipeline.len(),
+            0,
+            "the results of submitted transactions are taken first"
+        );
+        self.submit().await?;
+        let folded = self.next_folded().await?;
+        Ok(folded.expect("invariant: a transaction was just submitted"))
+    }
+
+    /// Number of submitted transactions whose result was not taken.
+    #[must_use]
+    pub fn submitted(&self) -> usize {
+        self.pipeline.len()
+    }
+
+    /// Waits until the first of the submitted transactions is durable, and returns its result; `None` if there is none. Can
+    /// be cancelled and called again.
+    ///
+    /// # Errors
+    /// When the store failed to write it. The folder cannot be used any more.
+    pub async fn next_folded(&mut self) -> Result<Option<Folded>, FoldError> {
+        Ok(self.pipeline.next().await?)
+    }
+
+    /// Folds what was offered, as much as one transaction holds, and submits the transaction: it may not be durable yet when
+    /// this returns. Its result is to be taken with [`Self::next_folded`].
+    ///
+    /// # Errors
+    /// When another db process folds the shard, or the store cannot be used; what was offered is kept then.
+    pub async fn submit(&mut self) -> Result<(), FoldError> {
         let mut most = usize::MAX;
         let (mut failures, mut conflicts) = (0, 0);
-        let mut transaction = self.store.begin();
+        let mut transaction = self.store.begin_pipelined();
         loop {
             self.load_needed().await?;
             let mut attempt = Attempt::new(transaction.clone(), most);
-            let Err(error) = self.run(&mut attempt).await else {
-                self.contended = self.contended.saturating_sub(1);
-                attempt.folded.conflicts = conflicts;
-                return Ok(self.settle(attempt));
+            let error = match self.run(&mut attempt).await {
+                Ok(submitted) => {
+                    self.contended = self.contended.saturating_sub(1);
+                    attempt.folded.conflicts = conflicts;
+                    let folded = self.settle(attempt);
+                    self.pipeline.push(submitted, folded);
+                    return Ok(());
+                }
+                Err(error) => error,
             };
+            // States that have to be read again are read as the transactions before this one leave them.
+            let before = self.pipeline.wait().await;
             transaction = transaction.repeat();
             // Otherwise the transaction may have been applied, and the copies may be older than the store.
             let is_conflict = matches!(error, FoldError::Store(StoreError::Conflict));
@@ -428,6 +475,7 @@ impl Folder {
                 conflicts += 1;
             }
             let last = self.undo(&mut attempt, is_conflict);
+            before?;
             if let FoldError::Definitions(to) = error {
                 self.adopt(to).await?;
                 continue;

@@ -415,19 +415,27 @@ impl RestoredShard {
         if let Some((folder, _)) = &mut self.folding {
             folder.offer_read(batch.header.owner, batch, archived.stored().into_owned());
             if folder.pending_bytes() >= FOLD_BYTES {
-                self.fold().await?;
+                self.fold_but(1).await?;
             }
         }
         Ok(())
     }
 
+    /// Folds everything that was taken.
     async fn fold(&mut self) -> Result<(), RestoreError> {
+        self.fold_but(0).await
+    }
+
+    /// Folds everything that was taken; at most `in_flight` transactions may not be durable yet.
+    async fn fold_but(&mut self, in_flight: usize) -> Result<(), RestoreError> {
         let Some((folder, sealer)) = &mut self.folding else {
             return Ok(());
         };
         while folder.has_work() {
-            judge(folder.commit().await?.alarms)?;
+            folder.submit().await?;
+            judge_folded(folder, 1).await?;
         }
+        judge_folded(folder, in_flight).await?;
         while sealer.seal_next().await?.is_some() {}
         Ok(())
     }
@@ -536,6 +544,15 @@ pub(crate) async fn set_checkouts(store: &Store, lives: &BTreeMap<DatabaseId, Ch
     };
     store.run_repeatable(clear).await?;
     write_rows(store, &rows).await
+}
+
+/// Waits until at most `left` of a folder's transactions are not durable yet, and judges the others.
+async fn judge_folded(folder: &mut Folder, left: usize) -> Result<(), RestoreError> {
+    while folder.submitted() > left {
+        let folded = folder.next_folded().await?;
+        judge(folded.unwrap_or_default().alarms)?;
+    }
+    Ok(())
 }
 
 fn judge(alarms: Vec<Alarm>) -> Result<(), RestoreError> {

@@ -3,11 +3,14 @@
 //! Six calls, as in FoundationDB's client: a read version, reads at a version, and a commit with the ranges read and
 //! the mutations. The conveniences of transactions (reading one's own writes, conflict ranges, retries) are built once
 //! on top of it, in [`crate::Transaction`] and [`crate::Store`].
+//!
+//! A store whose commits take long may let a caller continue before they are durable ([`Backend::submit`]).
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, MaybeDone, maybe_done, ready};
 
 use crate::{CommitRequest, Committed, KeyRange, StoreError, Version};
 
@@ -96,11 +99,62 @@ pub trait Backend: Send + Sync + 'static {
     /// [`StoreError::CommitUnknown`]: it may have been.
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>>;
 
+    /// Applies a transaction as [`Self::commit`] does, but may return before it is durable, once no other transaction can
+    /// conflict with it any more. [`Self::submitted_version`] includes it from then on.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    fn submit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Submitted, StoreError>> {
+        async move { Ok(Submitted::known(self.commit(request).await?)) }.boxed()
+    }
+
+    /// A version that includes every commit acknowledged and every transaction submitted before this call. What is read at
+    /// it may be lost in a crash; a transaction that read at it is durable only after everything that it could read.
+    ///
+    /// # Errors
+    /// As [`Self::read_version`].
+    fn submitted_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        self.read_version()
+    }
+
     /// Resolves once `key` has a value other than `seen`; immediately if it already does.
     ///
     /// # Errors
     /// [`StoreError::TooManyWatches`], [`StoreError::Unavailable`], [`StoreError::Poisoned`].
     fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>>;
+}
+
+/// A transaction that the store has accepted.
+pub struct Submitted {
+    outcome: MaybeDone<BoxFuture<'static, Result<Committed, StoreError>>>,
+}
+
+impl Submitted {
+    /// A transaction that is durable when `outcome` returns a [`Committed`].
+    #[must_use]
+    pub fn new(outcome: impl Future<Output = Result<Committed, StoreError>> + Send + 'static) -> Self {
+        Self {
+            outcome: maybe_done(outcome.boxed()),
+        }
+    }
+
+    /// A transaction that is durable already.
+    #[must_use]
+    pub fn known(committed: Committed) -> Self {
+        Self::new(ready(Ok(committed)))
+    }
+
+    /// Waits until the transaction is durable. Can be cancelled and called again.
+    ///
+    /// # Errors
+    /// [`StoreError::CommitUnknown`]: it may have been applied or not, and no transaction that read it is.
+    pub async fn committed(&mut self) -> Result<Committed, StoreError> {
+        (&mut self.outcome).await;
+        match &self.outcome {
+            MaybeDone::Done(outcome) => outcome.clone(),
+            MaybeDone::Future(_) | MaybeDone::Gone => unreachable!("invariant: it was awaited, and is never taken"),
+        }
+    }
 }
 
 /// What a row counts beyond its key and value, so that a page of many small rows does not become too long to send: a

@@ -45,7 +45,7 @@ mod version;
 mod watches;
 
 pub use archived_batch::ArchivedBatch;
-pub use backend::{Backend, Page, RangeRead, Row, ScanOrder};
+pub use backend::{Backend, Page, RangeRead, Row, ScanOrder, Submitted};
 pub use error::{Retry, StoreError};
 pub use key::{KeyRange, key_after, prefix_end};
 pub use largest::Largest;

@@ -68,6 +68,14 @@ impl Store {
         Transaction::new(Arc::clone(&self.backend), Arc::clone(&self.gauge))
     }
 
+    /// Begins a transaction that also reads what was [submitted](Transaction::submit) and may not be durable yet. What it
+    /// reads must not be shown or acted on before it is committed: a crash may lose it. It is durable only after all that
+    /// it could read.
+    #[must_use]
+    pub fn begin_pipelined(&self) -> Transaction {
+        Transaction::pipelined(Arc::clone(&self.backend), Arc::clone(&self.gauge))
+    }
+
     /// The implementation, for code that wraps or serves it.
     #[must_use]
     pub fn backend(&self) -> Arc<dyn Backend> {

@@ -11,7 +11,10 @@ use crate::draft::{Draft, Own, seen};
 use crate::largest::Gauge;
 use crate::limits::{self, RANGE_BYTES, TRANSACTION_AGE};
 use crate::mutation::{Stamped, added};
-use crate::{Backend, Committed, KeyRange, Mutation, Page, RangeRead, Retry, ScanOrder, StoreError, Version};
+use crate::{
+    Backend, CommitRequest, Committed, KeyRange, Mutation, Page, RangeRead, Retry, ScanOrder, StoreError, Submitted,
+    Version,
+};
 
 /// A transaction: reads at one version, sees its own writes, and commits atomically.
 ///
@@ -30,6 +33,8 @@ pub struct Transaction {
 struct Shared {
     backend: Arc<dyn Backend>,
     gauge: Arc<Gauge>,
+    /// Whether it reads what is submitted and may not be durable yet.
+    is_pipelined: bool,
     /// What the transaction before this one has read, if this one repeats its work.
     repeated: Reads,
     snapshot: OnceCell<Snapshot>,
@@ -65,10 +70,15 @@ enum Isolation {
 impl Transaction {
     /// A transaction on `backend`, recorded in `gauge` when it commits.
     pub(crate) fn new(backend: Arc<dyn Backend>, gauge: Arc<Gauge>) -> Self {
-        Self::repeating(backend, gauge, Reads::default())
+        Self::repeating(backend, gauge, false, Reads::default())
     }
 
-    fn repeating(backend: Arc<dyn Backend>, gauge: Arc<Gauge>, repeated: Reads) -> Self {
+    /// As [`Self::new`], but reads what is submitted.
+    pub(crate) fn pipelined(backend: Arc<dyn Backend>, gauge: Arc<Gauge>) -> Self {
+        Self::repeating(backend, gauge, true, Reads::default())
+    }
+
+    fn repeating(backend: Arc<dyn Backend>, gauge: Arc<Gauge>, is_pipelined: bool, repeated: Reads) -> Self {
         let progress = Progress {
             draft: Draft::new(backend.prefix_bytes()),
             ..Progress::default()
@@ -77,6 +87,7 @@ impl Transaction {
             shared: Arc::new(Shared {
                 backend,
                 gauge,
+                is_pipelined,
                 repeated,
                 snapshot: OnceCell::new(),
                 progress: Mutex::new(progress),
@@ -90,7 +101,8 @@ impl Transaction {
     #[must_use]
     pub fn repeat(&self) -> Self {
         let reads = self.lock().reads.clone();
-        Self::repeating(Arc::clone(&self.shared.backend), Arc::clone(&self.shared.gauge), reads)
+        let Shared { backend, gauge, .. } = &*self.shared;
+        Self::repeating(Arc::clone(backend), Arc::clone(gauge), self.shared.is_pipelined, reads)
     }
 
     /// The read version of this transaction; requests it from the store if nothing was read yet.
@@ -213,13 +225,27 @@ impl Transaction {
     /// [`StoreError::Poisoned`]: nothing was applied. [`StoreError::CommitUnknown`]: it may have been; see
     /// [`crate::Store::run_once`].
     pub async fn commit(&self) -> Result<Committed, StoreError> {
-        let draft = {
-            let mut progress = self.open()?;
-            progress.finished = true;
-            std::mem::take(&mut progress.draft)
-        };
+        let draft = self.finish()?;
         let result = self.commit_draft(draft).await;
         self.noting(result)
+    }
+
+    /// Commits as [`Self::commit`] does, but may return before the transaction is durable, once no other can conflict with
+    /// it any more: its caller can prepare the next one meanwhile ([`crate::Store::begin_pipelined`]).
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub async fn submit(&self) -> Result<Submitted, StoreError> {
+        let draft = self.finish()?;
+        let result = self.submit_draft(draft).await;
+        self.noting(result)
+    }
+
+    /// Takes the draft; the transaction can do nothing more.
+    fn finish(&self) -> Result<Draft, StoreError> {
+        let mut progress = self.open()?;
+        progress.finished = true;
+        Ok(std::mem::take(&mut progress.draft))
     }
 
     /// The first retryable error of this transaction.
@@ -229,20 +255,35 @@ impl Transaction {
 
     async fn commit_draft(&self, draft: Draft) -> Result<Committed, StoreError> {
         if draft.writes_nothing() {
-            let version = self
-                .shared
-                .snapshot
-                .get()
-                .map_or(Version::default(), |snapshot| snapshot.version);
-            return Ok(Committed::nothing(version));
+            return Ok(self.nothing());
         }
+        let request = self.request(draft).await?;
+        self.shared.backend.commit(request).await
+    }
+
+    async fn submit_draft(&self, draft: Draft) -> Result<Submitted, StoreError> {
+        if draft.writes_nothing() {
+            return Ok(Submitted::known(self.nothing()));
+        }
+        let request = self.request(draft).await?;
+        self.shared.backend.submit(request).await
+    }
+
+    /// The commit of a transaction that wrote nothing.
+    fn nothing(&self) -> Committed {
+        let snapshot = self.shared.snapshot.get();
+        Committed::nothing(snapshot.map_or(Version::default(), |snapshot| snapshot.version))
+    }
+
+    /// The request of a transaction that is within the limits.
+    async fn request(&self, draft: Draft) -> Result<CommitRequest, StoreError> {
         let depends = draft.has_read_conflicts();
         let mut request = draft.into_request();
         if depends {
             request.read_version = Some(self.snapshot_fresh().await?.version);
         }
         self.shared.gauge.note(&request, self.shared.backend.prefix_bytes());
-        self.shared.backend.commit(request).await
+        Ok(request)
     }
 
     async fn get_as(&self, key: &[u8], isolation: Isolation) -> Result<Option<Bytes>, StoreError> {
@@ -337,7 +378,11 @@ impl Transaction {
     async fn snapshot_taken(&self) -> Result<&Snapshot, StoreError> {
         let take = || async {
             let since = self.shared.backend.now();
-            let version = self.shared.backend.read_version().await?;
+            let version = if self.shared.is_pipelined {
+                self.shared.backend.submitted_version().await?
+            } else {
+                self.shared.backend.read_version().await?
+            };
             let ahead = Ahead::read(&*self.shared.backend, version, &self.shared.repeated).await;
             Ok(Snapshot { version, since, ahead })
         };

@@ -1,11 +1,12 @@
 //! Trades: ordered in batches of a base's log, executed by db's fold, durable in the embedded store.
 //!
 //! A trade is five orders: propose, an offer of each side, an acceptance of each side. Each depends on the result of
-//! the previous one, so they come in five batches. Trades in flight form five groups, each one order ahead of the next:
-//! every batch completes as many trades as it begins, as in a realm whose players trade all the time. A trade is
-//! confirmed when the transaction that settled it is durable. The log `ledger` takes the contents of the outbox after
-//! each batch, as its owner does in a realm, and its batches are folded with the next of the base. The way of the
-//! result from there to the players is not measured here.
+//! the previous one, so they come in five batches. Trades in flight form two sets of five groups, each one order ahead of
+//! the next. The sets take turns: while db makes the batch of one set durable, it folds that of the other, so an order
+//! follows when the transaction of the previous one is durable. Every batch completes as many trades as it begins, as in a
+//! realm whose players trade all the time. A trade is confirmed when the transaction that settled it is durable. The log
+//! `ledger` takes the contents of the outbox after each batch, as its owner does in a realm, and its batches are folded with
+//! the next of the base. The way of the result from there to the players is not measured here.
 //!
 //! A bare commit writes one row, a trade about thirty. Reported as well is therefore how fast the bare store commits
 //! the same transactions as the trades, without computing them: an upper bound for any ledger that writes the same
@@ -20,14 +21,14 @@ use annals_db::ledger::audit;
 use annals_store::{embedded::EmbeddedStore, limits};
 
 use crate::{Figure, store};
-use market::{Market, Rate, STAGES};
+use market::{Market, Rate, SETS, STAGES};
 use recording::{Recording, Written};
 
-/// Trades in each of the five groups: as many transactions as the bare store has in flight.
-const UNCONTENDED: usize = store::IN_FLIGHT;
+/// Trades in each group. In both sets together, as many are at each stage as the bare store has transactions in flight.
+const UNCONTENDED: usize = store::IN_FLIGHT / SETS;
 
 /// The same if all trade with one holder, who may have 32 open.
-const CONTENDED: usize = 6;
+const CONTENDED: usize = 3;
 
 /// Measurements of trading and of the bare store, alternating.
 const TURNS: u32 = 3;

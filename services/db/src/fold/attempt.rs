@@ -11,7 +11,7 @@ use annals_ids::{
 use annals_node::chain::Step;
 use annals_proof::Frontier;
 use annals_store::{
-    StoreError, Transaction,
+    StoreError, Submitted, Transaction,
     layout::{
         archive, bans, chunks, owners,
         shards::{self, LedgerChange, Parting},
@@ -170,7 +170,7 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) async fn run(&mut self, attempt: &mut Attempt) -> Result<(), FoldError> {
+    pub(super) async fn run(&mut self, attempt: &mut Attempt) -> Result<Submitted, FoldError> {
         check_lease(&attempt.transaction, self.shard, self.term).await?;
         if self.follows_definitions {
             self.check_definitions(&attempt.transaction).await?;
@@ -195,8 +195,7 @@ impl Folder {
         attempt.bytes += attempt.ledger.write(&attempt.transaction)?;
         self.write_cursors(attempt)?;
         self.write_snapshots(attempt)?;
-        attempt.transaction.commit().await?;
-        Ok(())
+        Ok(attempt.transaction.submit().await?)
     }
 
     async fn enter(&mut self, attempt: &mut Attempt, owner: OwnerId) -> Result<(), FoldError> {

@@ -72,6 +72,7 @@ impl Folder {
     /// When something prevents the change; the realm then keeps its definitions. If the store's answer was lost, they
     /// may have changed: a repeated call finds that.
     pub async fn change_definitions(&mut self, to: Hash, at: WallTime) -> Result<(), ChangeError> {
+        self.pipeline.wait().await?;
         let read = |transaction: Transaction| async move {
             let upgrade = transaction.get(&director::upgrade_key()).await?;
             let upgrade = upgrade.map(|value| Upgrade::decode(&value)).transpose()?;

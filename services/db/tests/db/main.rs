@@ -28,6 +28,7 @@ mod operators;
 mod oracle;
 mod pages;
 mod personal;
+mod pipelined;
 mod query;
 mod realm;
 mod restoring;

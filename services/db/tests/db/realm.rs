@@ -26,6 +26,7 @@ use annals_store::{
 
 use crate::{
     game,
+    pipelined::LazyStore,
     scribe::{SCHEMA, Scribe, empty},
     together::{Committed, Lane, yielding},
     wait,
@@ -87,6 +88,8 @@ pub(crate) struct Realm {
     pub(crate) alarms: Vec<Alarm>,
     /// Transactions that were repeated after a conflict.
     pub(crate) conflicts: u64,
+    /// Whether db folds the next transaction before the last is durable.
+    pipelines: bool,
     marks: u64,
 }
 
@@ -125,8 +128,19 @@ impl Realm {
             strange: BTreeSet::new(),
             alarms: Vec::new(),
             conflicts: 0,
+            pipelines: false,
             marks: 1 << 32,
         }
+    }
+
+    /// Creates a realm whose db folds the next transaction before the last is durable.
+    pub(crate) fn pipelined(seed: u64) -> (Self, LazyStore) {
+        let mut realm = Self::new(seed);
+        let lazy = LazyStore::wrap(&realm.store, &realm.reached);
+        realm.reached = Store::new(lazy.clone());
+        realm.pipelines = true;
+        realm.db = realm.begin_folder(SHARD);
+        (realm, lazy)
     }
 
     /// Creates a realm of several shards, whose dbs fold at the same time.
@@ -379,14 +393,38 @@ impl Realm {
         self.offered = end;
         let mut commits = 0;
         while self.db.has_work() {
-            match self.commit() {
-                Ok(_) => {}
-                Err(FoldError::Store(error)) => panic!("seed {}: {error}", self.seed),
-                Err(error) => panic!("seed {}: {error}", self.seed),
-            }
+            let done = match self.pipelines {
+                true => self.submit(),
+                false => self.commit().map(drop),
+            };
+            done.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
             commits += 1;
             assert!(commits < 10_000, "seed {}: db never becomes idle", self.seed);
         }
+    }
+
+    /// db folds, and waits for some of what it has submitted.
+    fn submit(&mut self) -> Result<(), FoldError> {
+        wait(self.db.submit())?;
+        let left = self.roll(3);
+        self.take_folded(left)
+    }
+
+    /// db waits until at most `left` transactions are not durable.
+    pub(crate) fn take_folded(&mut self, left: usize) -> Result<(), FoldError> {
+        while self.db.submitted() > left {
+            let folded = wait(self.db.next_folded())?;
+            self.note(&folded.expect("a transaction is submitted"));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, folded: &Folded) {
+        self.conflicts += folded.conflicts;
+        for alarm in &folded.alarms {
+            self.judge(alarm);
+        }
+        self.alarms.extend(folded.alarms.iter().cloned());
     }
 
     /// Folds the archive of another realm, in the order of its leaves, into this realm's empty store.
@@ -416,11 +454,7 @@ impl Realm {
 
     pub(crate) fn commit(&mut self) -> Result<Folded, FoldError> {
         let folded = wait(self.db.commit())?;
-        self.conflicts += folded.conflicts;
-        for alarm in &folded.alarms {
-            self.judge(alarm);
-        }
-        self.alarms.extend(folded.alarms.iter().cloned());
+        self.note(&folded);
         Ok(folded)
     }
 
@@ -516,6 +550,8 @@ impl Realm {
             self.write(owner, false);
         }
         self.fold(usize::MAX);
+        let durable = self.take_folded(0);
+        durable.unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
     }
 }
 

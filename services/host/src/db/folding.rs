@@ -1,6 +1,7 @@
 //! Folding of one shard: from its stream into the store (rules F1 to F6), and its answers to other shards (rule T3).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::ready;
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
@@ -13,10 +14,9 @@ use annals_wire::{
     Subjects,
     control::{self, CursorAnnouncement, CursorMoved, Want},
 };
-use futures::FutureExt;
 use tokio::{
     sync::{mpsc, watch},
-    time::{Instant, MissedTickBehavior, timeout_at},
+    time::{Instant, MissedTickBehavior, sleep_until},
 };
 
 use super::{
@@ -44,6 +44,10 @@ const READ_AHEAD: usize = 3 << 20;
 /// to disk and some fifty small writes, whatever it contains.
 const GATHERED_FOR: Duration = Duration::from_millis(20);
 
+/// Bytes of batches at which the next transaction is folded while the store makes the last one durable. With less, it costs
+/// less to wait and to write all that arrives meanwhile in one transaction.
+const PIPELINED_FROM: usize = 64 << 10;
+
 /// Interval of the checks for holes and of archiving.
 const UPKEEP: Duration = Duration::from_millis(500);
 
@@ -69,6 +73,8 @@ struct Fold {
     metrics: Arc<Metrics>,
     figures: Arc<Figures>,
     traced: TracedFolds,
+    /// When the submitted transactions began.
+    began: VecDeque<Instant>,
     archiving: Wait,
     asked: Option<Asked>,
 }
@@ -119,9 +125,10 @@ pub(super) async fn fold_shard(
     loop {
         tokio::select! {
             entry = fold.reader.next() => {
-                fold.gather(&entry).await;
-                fold.commit_all().await?;
+                fold.gather(&entry).await?;
+                fold.submit_all().await?;
             }
+            folded = fold.folder.next_folded(), if fold.folder.submitted() > 0 => fold.report(folded?).await,
             Some(change) = next_change(&mut changes) => fold.change(change).await?,
             _ = rounds.tick(), if shards > 1 => fold.answer_others().await?,
             _ = upkeep.tick() => {
@@ -237,6 +244,7 @@ impl Fold {
             metrics: Arc::clone(&folding.health.metrics),
             figures,
             traced: TracedFolds::new(folding.health.traces.clone()),
+            began: VecDeque::new(),
             archiving: Wait::new(
                 "the store to accept changed entities",
                 "the log has them, but rows for queries are stale; retrying",
@@ -281,33 +289,59 @@ impl Fold {
         Ok(Some(Asked { round, end, restarts }))
     }
 
-    /// Takes a batch and those that go into the same transaction: what has arrived already, and, unless a process waits
-    /// for the result, what arrives within [`GATHERED_FOR`].
-    async fn gather(&mut self, first: &Entry) {
+    /// Takes a batch and those that go into the same transaction: what has arrived already, what arrives until the
+    /// transactions before it are durable, and, unless a process waits for the result, what arrives within
+    /// [`GATHERED_FOR`].
+    async fn gather(&mut self, first: &Entry) -> Result<(), DbError> {
         let until = Instant::now() + GATHERED_FOR;
         let mut is_awaited = self.take(first);
-        while self.folder.pending_bytes() < READ_AHEAD {
-            let next = self.reader.next();
-            let entry = if is_awaited {
-                next.now_or_never()
-            } else {
-                timeout_at(until, next).await.ok()
-            };
-            let Some(entry) = entry else { return };
-            is_awaited |= self.take(&entry);
+        loop {
+            let is_free = self.folder.submitted() == 0;
+            let enough = if is_free { READ_AHEAD } else { PIPELINED_FROM };
+            if self.folder.pending_bytes() >= enough {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                folded = self.folder.next_folded(), if !is_free => self.report(folded?).await,
+                entry = self.reader.next() => is_awaited |= self.take(&entry),
+                () = ready(()), if is_free && is_awaited => return Ok(()),
+                () = sleep_until(until), if is_free => return Ok(()),
+            }
         }
     }
 
-    /// Folds everything that was taken.
-    async fn commit_all(&mut self) -> Result<(), DbError> {
+    /// Folds everything that was taken. The last transaction may not be durable yet.
+    async fn submit_all(&mut self) -> Result<(), DbError> {
         while self.folder.has_work() {
-            let began = Instant::now();
-            let folded = self.folder.commit().await?;
-            self.metrics.fold.record(began.elapsed());
-            self.metrics.fold_conflicts.add(folded.conflicts);
-            self.announce(&folded).await;
+            self.began.push_back(Instant::now());
+            self.folder.submit().await?;
+            while self.folder.submitted() > 1 {
+                let folded = self.folder.next_folded().await?;
+                self.report(folded).await;
+            }
         }
         Ok(())
+    }
+
+    /// Folds everything that was taken, and waits until it is durable.
+    async fn commit_all(&mut self) -> Result<(), DbError> {
+        self.submit_all().await?;
+        while self.folder.submitted() > 0 {
+            let folded = self.folder.next_folded().await?;
+            self.report(folded).await;
+        }
+        Ok(())
+    }
+
+    /// Reports a transaction that is durable.
+    async fn report(&mut self, folded: Option<Folded>) {
+        let (Some(folded), Some(began)) = (folded, self.began.pop_front()) else {
+            return;
+        };
+        self.metrics.fold.record(began.elapsed());
+        self.metrics.fold_conflicts.add(folded.conflicts);
+        self.announce(&folded).await;
     }
 
     /// Changes the definitions, as the director asks once all owners are released and folded.

@@ -13,11 +13,17 @@ use futures::future::try_join_all;
 
 use super::{Check, Dice, Keys, Subject, fresh};
 use crate::mutation::added;
-use crate::{Committed, ScanOrder, StoreError, Transaction, Version, Versionstamp};
+use crate::{Committed, ScanOrder, StoreError, Submitted, Transaction, Version, Versionstamp};
 
-pub(super) const CHECKS: &[(&str, Check)] = &[("random transactions are strictly serializable", |subject| {
-    random_transactions(subject).boxed_local()
-})];
+pub(super) const CHECKS: &[(&str, Check)] = &[
+    ("random transactions are strictly serializable", |subject| {
+        random_transactions(subject, 0).boxed_local()
+    }),
+    (
+        "random transactions are strictly serializable when some are submitted",
+        |subject| random_transactions(subject, CLIENTS / 2).boxed_local(),
+    ),
+];
 
 /// Few keys, so that transactions conflict.
 const KEYS: u64 = 10;
@@ -84,50 +90,65 @@ impl Done {
     }
 }
 
-async fn random_transactions(subject: &Subject) -> Result<(), StoreError> {
+/// Transactions of clients, the first `pipelined` of which begin the next one before the last is durable.
+async fn random_transactions(subject: &Subject, pipelined: u64) -> Result<(), StoreError> {
     let keys = fresh(subject, "random").await?;
     let done = RefCell::new(Vec::new());
     let acknowledged = Cell::new(Version(0));
     let conflicts = Cell::new(0);
+    let finish = |version: Version, committed: Committed, steps: Vec<Step>| {
+        let one = Done::new(version, committed, steps);
+        if let (_, Wrote::Something(stamp)) = one.place {
+            assert!(committed.version > version);
+            assert_eq!(stamp.version(), committed.version);
+            acknowledged.set(acknowledged.get().max(committed.version));
+        }
+        done.borrow_mut().push(one);
+    };
     let client = async |client: u64| -> Result<(), StoreError> {
         let mut dice = Dice::new(subject.seed.wrapping_mul(CLIENTS + 1).wrapping_add(client));
+        let mut last: Option<(Submitted, Version, Vec<Step>)> = None;
         for _ in 0..TRANSACTIONS {
             let begun_after = acknowledged.get();
-            let transaction = subject.store.begin();
+            let is_pipelined = client < pipelined;
+            let transaction = if is_pipelined {
+                subject.store.begin_pipelined()
+            } else {
+                subject.store.begin()
+            };
             let steps = take_steps(&keys, &transaction, &mut dice).await?;
             let version = transaction.read_version().await?;
             assert!(
                 version >= begun_after,
                 "reads at {version}, and {begun_after} was acknowledged before it began"
             );
-            match transaction.commit().await {
-                Ok(committed) => {
-                    let one = Done::new(version, committed, steps);
-                    if let (_, Wrote::Something(stamp)) = one.place {
-                        assert!(committed.version > version);
-                        assert_eq!(stamp.version(), committed.version);
-                        acknowledged.set(acknowledged.get().max(committed.version));
-                    }
-                    done.borrow_mut().push(one);
+            let committed = if is_pipelined {
+                let submitted = transaction.submit().await;
+                if let Some((mut submitted, version, steps)) = last.take() {
+                    finish(version, submitted.committed().await?, steps);
                 }
+                submitted.map(|submitted| last = Some((submitted, version, steps)))
+            } else {
+                let committed = transaction.commit().await;
+                committed.map(|committed| finish(version, committed, steps))
+            };
+            match committed {
+                Ok(()) => {}
                 Err(StoreError::Conflict) => conflicts.set(conflicts.get() + 1),
                 Err(error) => return Err(error),
             }
+        }
+        if let Some((mut submitted, version, steps)) = last {
+            finish(version, submitted.committed().await?, steps);
         }
         Ok(())
     };
     try_join_all((0..CLIENTS).map(&client)).await?;
     let rows = replay(done.into_inner());
 
-    let transaction = subject.store.begin();
-    let stored = transaction.get_range(&keys.all(), 1_000, ScanOrder::Forward).await?;
-    let stored: Rows = stored
-        .rows
-        .into_iter()
-        .map(|(key, value)| (key[key.len() - 1], value.to_vec()))
-        .collect();
     assert_eq!(
-        stored, rows,
+        stored_rows(subject, &keys).await?,
+        rows,
         "what is stored in the end is what the transactions make, one after the other"
     );
     println!(
@@ -136,6 +157,13 @@ async fn random_transactions(subject: &Subject) -> Result<(), StoreError> {
         conflicts.get()
     );
     Ok(())
+}
+
+async fn stored_rows(subject: &Subject, keys: &Keys) -> Result<Rows, StoreError> {
+    let transaction = subject.store.begin();
+    let stored = transaction.get_range(&keys.all(), 1_000, ScanOrder::Forward).await?;
+    let rows = stored.rows.into_iter();
+    Ok(rows.map(|(key, value)| (key[key.len() - 1], value.to_vec())).collect())
 }
 
 async fn take_steps(keys: &Keys, transaction: &Transaction, dice: &mut Dice) -> Result<Vec<Step>, StoreError> {

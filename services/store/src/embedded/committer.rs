@@ -28,6 +28,8 @@ pub(super) enum Work {
         request: CommitRequest,
         /// Its share of the queue's memory, released once it is answered.
         room: OwnedSemaphorePermit,
+        /// If the caller continues before it is durable: notified when transactions can read it. Dropped if it is rejected.
+        accepted: Option<oneshot::Sender<()>>,
         answer: oneshot::Sender<Result<Committed, StoreError>>,
     },
     /// Notify when a key has a value other than `seen`.
@@ -44,6 +46,7 @@ type Waiter = oneshot::Sender<Result<(), StoreError>>;
 struct Admitted {
     committed: Committed,
     _room: OwnedSemaphorePermit,
+    accepted: Option<oneshot::Sender<()>>,
     answer: oneshot::Sender<Result<Committed, StoreError>>,
 }
 
@@ -92,16 +95,20 @@ impl Committer {
             let mut next = Some(first);
             while let Some(work) = next {
                 match work {
-                    Work::Commit { request, room, answer } => {
-                        match self.sequencer.admit(&mut group, &request, &self.files) {
-                            Ok(committed) => admitted.push(Admitted {
-                                committed,
-                                _room: room,
-                                answer,
-                            }),
-                            Err(error) => answer_with(answer, Err(error)),
-                        }
-                    }
+                    Work::Commit {
+                        request,
+                        room,
+                        accepted,
+                        answer,
+                    } => match self.sequencer.admit(&mut group, &request, &self.files) {
+                        Ok(committed) => admitted.push(Admitted {
+                            committed,
+                            _room: room,
+                            accepted,
+                            answer,
+                        }),
+                        Err(error) => answer_with(answer, Err(error)),
+                    },
                     // A watch compares with the rows that readers see, so it waits for the group before it.
                     Work::Watch { key, seen, answer } => watches.push((key, seen, answer)),
                 }
@@ -120,11 +127,19 @@ impl Committer {
         }
     }
 
-    /// Writes a group to disk, publishes it to readers, and answers its commits, in this order.
-    fn settle(&mut self, mut group: Group, admitted: Vec<Admitted>) {
+    /// Writes a group to disk, publishes it to readers, and answers its commits, in this order. Callers that asked for it
+    /// may read the group before that.
+    fn settle(&mut self, group: Group, mut admitted: Vec<Admitted>) {
         let version = group.version;
-        let fired = self.fired_by(&mut group);
-        if let Err(error) = self.files.write(group) {
+        let fired = self.fired_by(&group);
+        let writes = Arc::new(group.writes);
+        if admitted.iter().any(|commit| commit.accepted.is_some()) {
+            self.published.announce(version, Arc::clone(&writes));
+        }
+        for accepted in admitted.iter_mut().filter_map(|commit| commit.accepted.take()) {
+            answer_with(accepted, ());
+        }
+        if let Err(error) = self.files.write(&writes, version) {
             tracing::error!(%error, "a write of the store failed; the store stops");
             self.published.set_poison(error.to_string().into());
             for commit in admitted {
@@ -153,7 +168,7 @@ impl Committer {
     }
 
     /// Removes and returns the watches that the group will fire.
-    fn fired_by(&mut self, group: &mut Group) -> Vec<Waiter> {
+    fn fired_by(&mut self, group: &Group) -> Vec<Waiter> {
         if self.watches.count() == 0 {
             return Vec::new();
         }

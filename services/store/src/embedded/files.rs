@@ -18,10 +18,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
-use crate::backend::PageBuilder;
-use crate::limits::PAGE_BYTES;
-use crate::sequencer::{Group, Rows};
-use crate::{KeyRange, Page, RangeRead, ScanOrder, StoreError, Version};
+use crate::sequencer::{Rows, Writes};
+use crate::{KeyRange, Row, StoreError, Version};
 
 /// Format that this version writes: of the files, and of the store's own rows in them. The layout of callers' rows has
 /// [a mark of its own](crate::layout::mark), which is the same on every engine.
@@ -161,15 +159,15 @@ impl Files {
 
     /// Writes a group; it is durable when this returns. After an error the database accepts no more writes, and the
     /// group may or may not be there after a reopen.
-    pub(super) fn write(&self, group: Group) -> Result<(), fjall::Error> {
+    pub(super) fn write(&self, writes: &Writes, version: Version) -> Result<(), fjall::Error> {
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
-        for (key, value) in group.writes {
+        for (key, value) in writes {
             match value {
                 Some(value) => batch.insert(&self.rows, key.as_ref(), value.as_ref()),
                 None => batch.remove(&self.rows, key.as_ref()),
             }
         }
-        batch.insert(&self.rows, VERSION_KEY, group.version.0.to_be_bytes());
+        batch.insert(&self.rows, VERSION_KEY, version.0.to_be_bytes());
         batch.commit()
     }
 
@@ -253,28 +251,14 @@ impl RowsSnapshot {
             .map_err(unreadable)
     }
 
-    /// A page of a range.
-    pub(super) fn get_range(&self, read: &RangeRead) -> Result<Page, StoreError> {
-        let mut page = PageBuilder::new(read.limit, PAGE_BYTES);
-        if !read.range.is_empty() {
-            let rows = self.snapshot.range::<&[u8], _>(&self.rows, read.range.bounds());
-            match read.order {
-                ScanOrder::Forward => fill(&mut page, rows)?,
-                ScanOrder::Reverse => fill(&mut page, rows.rev())?,
-            }
-        }
-        Ok(page.finish())
+    /// The rows of a range, which must not be empty.
+    pub(super) fn range(&self, range: &KeyRange) -> impl DoubleEndedIterator<Item = Result<Row, StoreError>> + use<> {
+        let rows = self.snapshot.range::<&[u8], _>(&self.rows, range.bounds());
+        rows.map(|row| {
+            let (key, value) = row.into_inner().map_err(unreadable)?;
+            Ok((to_bytes(key), to_bytes(value)))
+        })
     }
-}
-
-fn fill(page: &mut PageBuilder, rows: impl Iterator<Item = fjall::Guard>) -> Result<(), StoreError> {
-    for row in rows {
-        let (key, value) = row.into_inner().map_err(unreadable)?;
-        if !page.push(to_bytes(key), to_bytes(value)) {
-            break;
-        }
-    }
-    Ok(())
 }
 
 fn take_lock(path: &Path) -> Result<File, OpenError> {

@@ -6,6 +6,8 @@
 //!   that is waiting as one group with one `fdatasync`; meanwhile the next group gathers;
 //! - readers see a group only once it is on disk: each published version has a fjall snapshot, kept for as long as a
 //!   transaction may read at it;
+//! - a caller that submits transactions, one after the other, reads the group that is being written, on top of the last
+//!   snapshot: the journal has groups in order, so none is there without those that it could read;
 //! - the committer fires watches after the group is published.
 //!
 //! Reads run on the caller's thread; most are served from memory. When a write or its flush fails, the store is
@@ -15,6 +17,7 @@
 mod committer;
 mod files;
 mod published;
+mod view;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +29,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Version, limits};
+use crate::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Submitted, Version, limits};
 use committer::{Committer, Work};
 use files::Files;
 pub use files::OpenError;
@@ -113,6 +116,43 @@ impl EmbeddedStore {
         queue.send(work).await.map_err(|_| self.gone())
     }
 
+    /// The outcome of a request that changes nothing; `None` of another one.
+    fn nothing(&self, request: &CommitRequest) -> Result<Option<Committed>, StoreError> {
+        let bytes = request.bytes(0);
+        if bytes > limits::TRANSACTION_BYTES {
+            return Err(StoreError::TransactionTooLarge { bytes });
+        }
+        if !request.changes_nothing() {
+            return Ok(None);
+        }
+        limits::check_commit(request, 0)?;
+        let newest = self.inner.published.newest()?;
+        Ok(Some(Committed::nothing(request.read_version.unwrap_or(newest))))
+    }
+
+    /// Gives a commit to the committer, and returns its outcome.
+    async fn enqueue(
+        &self,
+        request: CommitRequest,
+        accepted: Option<oneshot::Sender<()>>,
+    ) -> Result<impl Future<Output = Result<Committed, StoreError>> + Send + use<>, StoreError> {
+        let kib = u32::try_from(request.bytes(0) / 1_024 + 1).expect("invariant: a transaction is within its limit");
+        let room = Arc::clone(&self.inner.room)
+            .acquire_many_owned(kib)
+            .await
+            .map_err(|_| self.gone())?;
+        let (answer, answered) = oneshot::channel();
+        let work = Work::Commit {
+            request,
+            room,
+            accepted,
+            answer,
+        };
+        self.send(work).await?;
+        // A committer that exits without an answer may already have written the commit to disk.
+        Ok(answered.map(|answer| answer.unwrap_or(Err(StoreError::CommitUnknown))))
+    }
+
     /// Why the committer accepts no more work.
     fn gone(&self) -> StoreError {
         self.inner
@@ -156,26 +196,31 @@ impl Backend for EmbeddedStore {
 
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
         async move {
-            let size = request.bytes(0);
-            if size > limits::TRANSACTION_BYTES {
-                return Err(StoreError::TransactionTooLarge { bytes: size });
+            match self.nothing(&request)? {
+                Some(nothing) => Ok(nothing),
+                None => self.enqueue(request, None).await?.await,
             }
-            if request.changes_nothing() {
-                limits::check_commit(&request, 0)?;
-                let newest = self.inner.published.newest()?;
-                return Ok(Committed::nothing(request.read_version.unwrap_or(newest)));
-            }
-            let kib = u32::try_from(size / 1_024 + 1).expect("invariant: a transaction is within its limit");
-            let room = Arc::clone(&self.inner.room)
-                .acquire_many_owned(kib)
-                .await
-                .map_err(|_| self.gone())?;
-            let (answer, answered) = oneshot::channel();
-            self.send(Work::Commit { request, room, answer }).await?;
-            // A committer that exits without an answer may already have written the commit to disk.
-            answered.await.unwrap_or(Err(StoreError::CommitUnknown))
         }
         .boxed()
+    }
+
+    fn submit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Submitted, StoreError>> {
+        async move {
+            if let Some(nothing) = self.nothing(&request)? {
+                return Ok(Submitted::known(nothing));
+            }
+            let (accepted, when_accepted) = oneshot::channel();
+            let outcome = self.enqueue(request, Some(accepted)).await?;
+            match when_accepted.await {
+                Ok(()) => Ok(Submitted::new(outcome)),
+                Err(_) => outcome.await.map(Submitted::known),
+            }
+        }
+        .boxed()
+    }
+
+    fn submitted_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        std::future::ready(self.inner.published.submitted()).boxed()
     }
 
     fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -1,11 +1,14 @@
-//! The versions that readers may see: those on disk, back to the oldest that a transaction may still read at.
+//! The versions that readers may see: those on disk, back to the oldest that a transaction may still read at, and the one
+//! that is being written, for those that read what is submitted.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use crate::embedded::files::RowsSnapshot;
+use crate::embedded::view::View;
 use crate::limits::TRANSACTION_AGE;
+use crate::sequencer::Writes;
 use crate::{StoreError, Version};
 
 /// The published versions. The committer adds to them; every reader looks them up.
@@ -28,6 +31,8 @@ struct Versions {
     written: Written,
     newest: Version,
     snapshots: BTreeMap<Version, Arc<RowsSnapshot>>,
+    /// The version of the group that is being written, and its writes, if it was announced.
+    announced: Option<(Version, Arc<Writes>)>,
     /// When each older version stopped being the newest.
     superseded: VecDeque<(Duration, Version)>,
 }
@@ -40,6 +45,7 @@ impl Published {
             written: Written::default(),
             newest: version,
             snapshots,
+            announced: None,
             superseded: VecDeque::new(),
         };
         Self {
@@ -50,28 +56,48 @@ impl Published {
 
     /// The read version of a transaction that begins now.
     pub(super) fn newest(&self) -> Result<Version, StoreError> {
-        match self.poison() {
-            Some(poison) => Err(poison),
-            None => Ok(self.versions.read().unwrap_or_else(PoisonError::into_inner).newest),
+        self.check_running()?;
+        Ok(self.read().newest)
+    }
+
+    /// The announced version; the newest if there is none.
+    pub(super) fn submitted(&self) -> Result<Version, StoreError> {
+        self.check_running()?;
+        let versions = self.read();
+        let announced = versions.announced.as_ref().map(|(version, _)| *version);
+        Ok(announced.unwrap_or(versions.newest))
+    }
+
+    /// The rows at a published version, or at the announced one.
+    pub(super) fn at(&self, version: Version) -> Result<View, StoreError> {
+        let versions = self.read();
+        if let Some(rows) = versions.snapshots.get(&version) {
+            return Ok(View::of(Arc::clone(rows)));
+        }
+        match (&versions.announced, versions.snapshots.get(&versions.newest)) {
+            (Some((announced, writes)), Some(rows)) if *announced == version => {
+                Ok(View::with(Arc::clone(rows), Arc::clone(writes)))
+            }
+            // It was published before the oldest kept, by this process or its predecessor, or its write has failed.
+            _ => Err(self.poison().unwrap_or(StoreError::TooOld)),
         }
     }
 
-    /// The rows at a published version.
-    pub(super) fn at(&self, version: Version) -> Result<Arc<RowsSnapshot>, StoreError> {
-        let versions = self.versions.read().unwrap_or_else(PoisonError::into_inner);
-        // A version that is not there was published before the oldest kept, by this process or its predecessor.
-        versions.snapshots.get(&version).cloned().ok_or(StoreError::TooOld)
+    /// Lets transactions that read what is submitted read a group before it is on disk.
+    pub(super) fn announce(&self, version: Version, writes: Arc<Writes>) {
+        self.write().announced = Some((version, writes));
     }
 
     /// Amount published so far.
     pub(super) fn written(&self) -> Written {
-        self.versions.read().unwrap_or_else(PoisonError::into_inner).written
+        self.read().written
     }
 
     /// Publishes a group of `commits` commits as `version` at time `now`. Returns the oldest version still kept.
     pub(super) fn publish(&self, now: Duration, commits: usize, version: Version, rows: RowsSnapshot) -> Version {
         let mut dropped = Vec::new();
-        let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.write();
+        let announced = versions.announced.take();
         versions.written.groups += 1;
         versions.written.commits += commits as u64;
         let before = std::mem::replace(&mut versions.newest, version);
@@ -86,17 +112,31 @@ impl Published {
         let oldest = versions.superseded.front().map_or(version, |&(_, oldest)| oldest);
         drop(versions);
         // Dropping a snapshot may start a garbage collection of what it kept: not under the lock.
-        drop(dropped);
+        drop((dropped, announced));
         oldest
     }
 
     /// Stops the store with a reason; the first reason is kept.
     pub(super) fn set_poison(&self, reason: Arc<str>) {
         let _ = self.poison.set(reason);
+        // It may never be on disk.
+        self.write().announced = None;
     }
 
     /// The error that every call returns once the store has stopped.
     pub(super) fn poison(&self) -> Option<StoreError> {
         self.poison.get().map(|reason| StoreError::Poisoned(Arc::clone(reason)))
+    }
+
+    fn check_running(&self) -> Result<(), StoreError> {
+        self.poison().map_or(Ok(()), Err)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Versions> {
+        self.versions.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Versions> {
+        self.versions.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

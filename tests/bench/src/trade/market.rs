@@ -29,6 +29,12 @@ const GOLD: AssetKind = AssetKind(1);
 /// Orders per trade.
 pub(crate) const STAGES: usize = 5;
 
+/// Sets of groups that take turns: while the batch of one is made durable, that of the other is folded.
+pub(crate) const SETS: usize = 2;
+
+/// Groups of trades in flight.
+const GROUPS: usize = SETS * STAGES;
+
 /// Warm-up and measurement of a turn; turns alternate with the bare store, so that a busy moment of the disk affects
 /// both.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -37,7 +43,7 @@ const MEASURED: Duration = Duration::from_millis(1500);
 /// Milliseconds between batches, by the batches' own time.
 const PACE: u64 = 100;
 
-/// Batches until a proposal expires; a trade takes five.
+/// Batches until a proposal expires; a trade takes ten.
 const LASTS: u64 = 100;
 
 /// Maximum notices read from the outbox at a time, as by db in a realm.
@@ -78,6 +84,9 @@ pub(crate) struct Market {
     /// Number of the last activation, and its check-out.
     lives: u64,
     groups: Vec<Group>,
+    /// The set whose turn it is.
+    set: usize,
+    /// Trades of a group.
     pairs: usize,
     /// Whether one holder is the partner in every trade.
     one_partner: bool,
@@ -130,9 +139,9 @@ impl Market {
     /// A market with `others` holders that are idle until they are told to act.
     pub(crate) async fn open(store: Store, pairs: usize, one_partner: bool, others: usize) -> Self {
         let traders = if one_partner {
-            STAGES * pairs + 1
+            GROUPS * pairs + 1
         } else {
-            2 * STAGES * pairs
+            2 * GROUPS * pairs
         };
         let mut market = Self {
             folder: found(&store).await,
@@ -144,6 +153,7 @@ impl Market {
             holders: Vec::new(),
             lives: 0,
             groups: Vec::new(),
+            set: 0,
             pairs,
             one_partner,
             making: Duration::ZERO,
@@ -156,6 +166,7 @@ impl Market {
             let open = market.log(owner).close(true);
             record_opening(&market.store, owner, &open).await;
             market.fold(owner, open.bytes).await;
+            market.take_folded(0).await;
         }
         for holder in 0..traders + others {
             market.holders.push(Holder {
@@ -177,9 +188,9 @@ impl Market {
     /// Indices of the idle holders.
     pub(crate) fn others(&self) -> std::ops::Range<usize> {
         let traders = if self.one_partner {
-            STAGES * self.pairs + 1
+            GROUPS * self.pairs + 1
         } else {
-            2 * STAGES * self.pairs
+            2 * GROUPS * self.pairs
         };
         traders..self.holders.len()
     }
@@ -313,8 +324,16 @@ impl Market {
     async fn fold(&mut self, owner: OwnerId, bytes: Vec<u8>) {
         self.folder.offer(owner, bytes);
         while self.folder.has_work() {
-            let folded = self.folder.commit().await.expect("it is folded");
-            assert_eq!(folded.alarms, [], "nothing is wrong");
+            self.folder.submit().await.expect("it is folded");
+            self.take_folded(1).await;
+        }
+    }
+
+    /// Waits until at most `left` transactions are not durable yet.
+    async fn take_folded(&mut self, left: usize) {
+        while self.folder.submitted() > left {
+            let folded = self.folder.next_folded().await.expect("it is durable");
+            assert_eq!(folded.map(|folded| folded.alarms), Some(Vec::new()), "nothing is wrong");
         }
     }
 
@@ -335,9 +354,10 @@ impl Market {
         self.is_measured = false;
     }
 
-    /// One batch: a new group begins, and each group in flight advances.
+    /// One batch: a new group of the set whose turn it is begins, and each of its groups in flight advances. Then the batch
+    /// before, of the other set, is durable.
     pub(crate) async fn step(&mut self) {
-        if self.groups.len() < STAGES {
+        if self.groups.len() < GROUPS {
             let group = Group {
                 stage: 0,
                 began: Instant::now(),
@@ -345,9 +365,13 @@ impl Market {
             };
             self.groups.push(group);
         }
-        self.make(|market| (0..market.groups.len()).for_each(|index| market.advance(index)));
+        self.make(|market| {
+            let indices = market.set..market.groups.len();
+            indices.step_by(SETS).for_each(|index| market.advance(index));
+        });
         self.turn().await;
-        for group in &mut self.groups {
+        self.set = (self.set + 1) % SETS;
+        for group in self.groups.iter_mut().skip(self.set).step_by(SETS) {
             if group.stage == STAGES {
                 if self.is_measured {
                     let took = group.began.elapsed();

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use annals_store::{Backend, CommitRequest, Committed, Mutation, Page, RangeRead, Store, StoreError, Version};
+use annals_store::{
+    Backend, CommitRequest, Committed, Mutation, Page, RangeRead, Store, StoreError, Submitted, Version,
+};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
@@ -138,6 +140,15 @@ impl Backend for Recording {
     fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
         self.recorded().commits.push(request.clone());
         self.backend.commit(request)
+    }
+
+    fn submit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Submitted, StoreError>> {
+        self.recorded().commits.push(request.clone());
+        self.backend.submit(request)
+    }
+
+    fn submitted_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        self.backend.submitted_version()
     }
 
     fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -1,0 +1,184 @@
+//! Folding the next transaction while the store makes the last one durable.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "a store is shared by the fold and by those who look at what is durable"
+)]
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+use std::time::Duration;
+
+use annals_db::{Folded, read_cursor};
+use annals_ids::{BatchNumber, OwnerId, Part};
+use annals_store::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Submitted, Version};
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
+
+use crate::{realm::Realm, wait};
+
+/// A store in which a submitted transaction becomes durable when somebody waits for it, or when a later one is accepted.
+#[derive(Clone)]
+pub(crate) struct LazyStore {
+    /// The store itself, in which everything is applied at once.
+    eager: Arc<dyn Backend>,
+    /// As db accesses it.
+    inner: Arc<dyn Backend>,
+    /// The version of the transaction that is not durable, and the version before it.
+    pending: Arc<Mutex<Option<(Version, Version)>>>,
+    /// Whether the next submitted transaction conflicts.
+    rejects: Arc<AtomicBool>,
+}
+
+impl LazyStore {
+    /// Wraps `reached`, a way to access `store`.
+    pub(crate) fn wrap(store: &Store, reached: &Store) -> Self {
+        Self {
+            eager: store.backend(),
+            inner: reached.backend(),
+            pending: Arc::default(),
+            rejects: Arc::default(),
+        }
+    }
+
+    /// Lets the next submitted transaction conflict.
+    fn reject_next(&self) {
+        self.rejects.store(true, Ordering::Relaxed);
+    }
+
+    fn set_pending(&self, pending: Option<(Version, Version)>) {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = pending;
+    }
+
+    fn pending(&self) -> Option<(Version, Version)> {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for LazyStore {
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn wait(&self, time: Duration) -> BoxFuture<'_, ()> {
+        self.inner.wait(time)
+    }
+
+    fn read_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        async move {
+            let newest = self.inner.read_version().await?;
+            // A later commit, also of others, was accepted only when this one was durable.
+            let pending = self.pending().filter(|(version, _)| *version == newest);
+            Ok(pending.map_or(newest, |(_, before)| before))
+        }
+        .boxed()
+    }
+
+    fn get<'a>(&'a self, at: Version, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+        self.inner.get(at, key)
+    }
+
+    fn get_range(&self, at: Version, read: RangeRead) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.inner.get_range(at, read)
+    }
+
+    fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
+        self.inner.commit(request)
+    }
+
+    fn submit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Submitted, StoreError>> {
+        async move {
+            if self.rejects.swap(false, Ordering::Relaxed) {
+                return Err(StoreError::Conflict);
+            }
+            let before = self.eager.read_version().await?;
+            let committed = self.inner.commit(request).await?;
+            self.set_pending(Some((committed.version, before)));
+            let store = self.clone();
+            Ok(Submitted::new(async move {
+                if store.pending().is_some_and(|(version, _)| version == committed.version) {
+                    store.set_pending(None);
+                }
+                Ok(committed)
+            }))
+        }
+        .boxed()
+    }
+
+    fn submitted_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        self.inner.read_version()
+    }
+
+    fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.watch(key, seen)
+    }
+}
+
+/// Offers the next batch of the stream and submits a transaction that folds it.
+fn submit_next(realm: &mut Realm) {
+    let (owner, bytes) = realm.stream[realm.offered].clone();
+    realm.db.offer(owner, bytes);
+    realm.offered += 1;
+    wait(realm.db.submit()).expect("the store answers");
+}
+
+fn take_folded(realm: &mut Realm) -> Folded {
+    let folded = wait(realm.db.next_folded()).expect("the store answers");
+    folded.expect("a transaction was submitted")
+}
+
+/// The last batch of a log that is durable in the archive.
+fn durable(realm: &Realm, owner: OwnerId) -> BatchNumber {
+    wait(read_cursor(&realm.reached, owner))
+        .expect("the store answers")
+        .batch
+}
+
+#[test]
+fn a_batch_is_folded_before_the_one_before_it_is_durable() {
+    let (mut realm, _) = Realm::pipelined(1);
+    let owner = realm.found(Part::Base);
+    realm.settle();
+    let first = durable(&realm, owner);
+    for _ in 0..2 {
+        realm.write(owner, false);
+    }
+
+    submit_next(&mut realm);
+    assert_eq!(durable(&realm, owner), first, "nobody sees what is not durable");
+    submit_next(&mut realm);
+    assert_eq!(realm.db.submitted(), 2);
+    assert_eq!(
+        durable(&realm, owner),
+        first.next(),
+        "the second is not durable, so it was folded before anybody waited for it"
+    );
+
+    let folded = [take_folded(&mut realm), take_folded(&mut realm)];
+    for (batch, folded) in [first.next(), first.next().next()].into_iter().zip(folded) {
+        let cursors: Vec<(OwnerId, BatchNumber)> = folded.cursors.iter().map(|(of, to)| (*of, to.batch)).collect();
+        assert_eq!((cursors, folded.conflicts), (vec![(owner, batch)], 0));
+    }
+    assert!(wait(realm.db.next_folded()).expect("nothing is waited for").is_none());
+    assert_eq!(durable(&realm, owner), first.next().next());
+}
+
+#[test]
+fn a_transaction_that_conflicts_is_folded_again_behind_the_one_before_it() {
+    let (mut realm, lazy) = Realm::pipelined(2);
+    let owner = realm.found(Part::Base);
+    realm.settle();
+    let first = durable(&realm, owner);
+    for _ in 0..2 {
+        realm.write(owner, false);
+    }
+    submit_next(&mut realm);
+    lazy.reject_next();
+    submit_next(&mut realm);
+    let conflicts = [take_folded(&mut realm), take_folded(&mut realm)].map(|folded| folded.conflicts);
+    assert_eq!(conflicts, [0, 1]);
+    assert_eq!(durable(&realm, owner), first.next().next());
+    realm.check();
+}
