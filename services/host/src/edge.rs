@@ -8,6 +8,7 @@
 mod accepting;
 mod connection;
 mod handshakes;
+mod held;
 mod identity;
 mod origins;
 mod pace;
@@ -299,6 +300,8 @@ impl Edge {
             web: origins.map(web_transport::Acceptor::new),
         };
         accepting.spawn(violations.summarise());
+        let sending = Arc::clone(&registry);
+        accepting.spawn(async move { sending.send_overdue().await });
         accepting.spawn(accept(quic, serving.clone(), shared.clone()));
         if let Some(web) = web {
             accepting.spawn(accept(web, serving.clone(), shared));

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -11,9 +11,12 @@ use std::{
 use annals_node::ConnectionId;
 use annals_wire::client::CloseReason;
 use bytes::Bytes;
-use tokio::sync::{Notify, mpsc};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
 
-use super::{EdgeCommand, MAX_CONNECTIONS, handshakes::Host, web_transport};
+use super::{EdgeCommand, MAX_CONNECTIONS, handshakes::Host, held::Held, web_transport};
 use crate::violations::{Violation, Violations};
 
 /// Maximum frames queued for one client. At ten a second, how far a client may lag before it is closed.
@@ -58,6 +61,9 @@ pub(super) struct Registry {
     pub(super) violations: Violations,
     /// Maximum concurrent connections; at most [`MAX_CONNECTIONS`].
     pub(super) limit: AtomicU64,
+    held: Mutex<Held>,
+    /// Signalled when datagrams begin to wait.
+    holds: Notify,
 }
 
 impl Registry {
@@ -69,6 +75,8 @@ impl Registry {
             counts: Counts::default(),
             violations,
             limit: AtomicU64::new(MAX_CONNECTIONS),
+            held: Mutex::default(),
+            holds: Notify::new(),
         }
     }
 
@@ -181,6 +189,7 @@ impl Registry {
 
     pub(super) fn remove(&self, id: ConnectionId) {
         self.outboxes().remove(&id);
+        self.held().take(id);
     }
 
     /// Applies a core's commands, in their order for each connection. Those for one connection leave together. Commands
@@ -222,14 +231,43 @@ impl Registry {
         };
         let sent: usize = batch.datagrams.iter().map(Vec::len).sum();
         count(&self.counts.bytes_out, sent as u64);
+        if batch.frames.is_empty() {
+            if self.held().hold(Instant::now(), connection, batch.datagrams) {
+                self.holds.notify_one();
+            }
+            return;
+        }
+        let mut datagrams = self.held().take(connection);
+        datagrams.append(&mut batch.datagrams);
         // Behind frames that wait for the client, datagrams would be outdated.
-        if batch.frames.is_empty() || outbox.shared.bytes.load(Ordering::Relaxed) > 0 {
-            let datagrams = std::mem::take(&mut batch.datagrams);
+        if outbox.shared.bytes.load(Ordering::Relaxed) > 0 {
             datagrams.into_iter().for_each(|bytes| outbox.link.send(bytes));
+        } else {
+            batch.datagrams = datagrams;
         }
-        if !batch.frames.is_empty() {
-            self.queue(connection, &outbox, batch);
+        self.queue(connection, &outbox, batch);
+    }
+
+    /// Sends datagrams that have waited long enough for frames, for ever.
+    pub(super) async fn send_overdue(&self) {
+        loop {
+            let deadline = self.held().next_deadline();
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => self.holds.notified().await,
+            }
+            let overdue = self.held().take_overdue(Instant::now());
+            for (connection, datagrams) in overdue {
+                let link = self.outboxes().get(&connection).map(|outbox| outbox.link.clone());
+                if let Some(link) = link {
+                    datagrams.into_iter().for_each(|bytes| link.send(bytes));
+                }
+            }
         }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send_background(&self, connection: ConnectionId, body: Vec<u8>) {
@@ -270,7 +308,7 @@ impl Registry {
         outbox.close(CloseReason::TooSlow);
     }
 
-    fn outboxes(&self) -> std::sync::MutexGuard<'_, BTreeMap<ConnectionId, Outbox>> {
+    fn outboxes(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Outbox>> {
         // The map is consistent after any panic: each change of it is one call.
         self.outboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }

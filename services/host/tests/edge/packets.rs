@@ -1,4 +1,4 @@
-//! Frames and datagrams of one tick leave in one packet.
+//! Frames and datagrams of one tick leave in one packet, also if the frames come a moment later.
 
 use std::net::SocketAddr;
 
@@ -28,6 +28,9 @@ async fn connect(realm: &Realm, to: SocketAddr) -> (Connection, SendStream, Recv
     (client, send, receive)
 }
 
+/// Times that other tasks run between a datagram and the frame after it: enough for the datagram to leave.
+const TURNS: usize = 20;
+
 /// On one thread: what a task sends leaves once it waits.
 #[tokio::test]
 async fn a_frame_and_a_datagram_share_a_packet() {
@@ -38,16 +41,19 @@ async fn a_frame_and_a_datagram_share_a_packet() {
     let before = client.stats();
     for round in 0..ROUNDS {
         let number = u8::try_from(round).unwrap();
-        handle.apply_all([
-            EdgeCommand::Datagram {
-                connection: FIRST,
-                bytes: vec![number; 100],
-            },
-            EdgeCommand::Frame {
-                connection: FIRST,
-                body: vec![number; 100],
-            },
-        ]);
+        handle.apply(EdgeCommand::Datagram {
+            connection: FIRST,
+            bytes: vec![number; 100],
+        });
+        if round % 2 == 0 {
+            for _ in 0..TURNS {
+                tokio::task::yield_now().await;
+            }
+        }
+        handle.apply(EdgeCommand::Frame {
+            connection: FIRST,
+            body: vec![number; 100],
+        });
         let mut frame = [0; 101];
         within("a frame", receive.read_exact(&mut frame)).await.unwrap();
         assert_eq!((frame[0], &frame[1..]), (100, &[number; 100][..]));
@@ -59,6 +65,21 @@ async fn a_frame_and_a_datagram_share_a_packet() {
     let packets = after.udp_rx.datagrams - before.udp_rx.datagrams;
     // Some are probes of the path, or acknowledgements.
     assert!(packets < ROUNDS * 3 / 2, "{packets} packets for {ROUNDS} rounds");
+}
+
+#[tokio::test]
+async fn a_datagram_without_a_frame_leaves_alone() {
+    let realm = Realm::start();
+    let base = realm.start_base();
+    let (client, _send, _receive) = connect(&realm, base.address()).await;
+    for number in 0..3 {
+        base.handle().apply(EdgeCommand::Datagram {
+            connection: FIRST,
+            bytes: vec![number; 100],
+        });
+        let datagram = within("a datagram", client.read_datagram()).await.unwrap();
+        assert_eq!(&datagram[..], [number; 100]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
