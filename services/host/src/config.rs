@@ -21,6 +21,7 @@
 //! outbound = "/etc/annals/outbound.toml" # ANNALS_OUTBOUND    --outbound
 //! downloads = "/srv/annals/downloads" # ANNALS_DOWNLOADS      --downloads
 //! download_bandwidth = 100000         # ANNALS_DOWNLOAD_BANDWIDTH --download-bandwidth
+//! threads = 1                          # ANNALS_THREADS       --threads
 //! acknowledged = "log"                 # ANNALS_ACKNOWLEDGED  --acknowledged
 //! shards = 1                           # ANNALS_SHARDS        --shards
 //! fold = "all"                         # ANNALS_FOLD          --fold
@@ -52,7 +53,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -105,6 +106,8 @@ pub struct Config {
     pub downloads: Option<PathBuf>,
     /// Maximum rate of downloads to each client, bits per second.
     pub download_bandwidth: NonZeroU32,
+    /// Threads that run a base or cell.
+    pub threads: NonZeroUsize,
     /// What counts as acknowledged in this realm.
     pub acknowledged: Acknowledged,
     /// Minimum number of the realm's shards.

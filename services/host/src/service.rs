@@ -1,6 +1,7 @@
 //! Start of a service: settings, log output, the world's definitions; then the service itself until it ends. The
 //! binaries are one line each.
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use annals_director::{Desired, SpacePlan};
 use annals_ids::{Hash, SpaceId};
 use annals_node::{Behaviour, typed::OtherSchema, writer::Durability};
 use clap::{Arg, ArgMatches, Command, value_parser};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{
     base::{self, DownloadSettings},
@@ -240,7 +242,7 @@ fn run_service<E: std::error::Error + 'static>(
     (config, log, schema): (&Config, ProcessLog, Option<Hash>),
     work: impl AsyncFnOnce(&Health) -> Result<(), E>,
 ) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime(service, config.threads) {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("no threads can be started: {error}");
@@ -274,6 +276,21 @@ fn run_service<E: std::error::Error + 'static>(
             ExitCode::FAILURE
         }
     }
+}
+
+/// A runtime with as many threads as the settings say for a base or cell: a task that wakes another one on the same thread
+/// costs no call of the operating system. Other services have one for each core, since some of their work takes long.
+fn runtime(service: Service, threads: NonZeroUsize) -> std::io::Result<Runtime> {
+    let mut builder = match (service, threads.get()) {
+        (Service::Base | Service::Cell, 1) => Builder::new_current_thread(),
+        (Service::Base | Service::Cell, threads) => {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(threads);
+            builder
+        }
+        (Service::Db | Service::Director | Service::Login | Service::Signer, _) => Builder::new_multi_thread(),
+    };
+    builder.enable_all().build()
 }
 
 /// Loads and checks the settings, and sets up the log output.

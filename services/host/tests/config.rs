@@ -285,6 +285,16 @@ fn shards_are_a_number_and_a_db_folds_all_or_some() {
 }
 
 #[test]
+fn a_base_or_cell_has_one_thread_unless_more_are_named() {
+    let threads = |args: &[&str]| load(args, &[]).unwrap().threads.get();
+    assert_eq!([threads(&[]), threads(&["--threads", "64"])], [1, 64]);
+    for wrong in ["0", "65", "all", ""] {
+        let said = complaint(&["--threads", wrong], &[]);
+        assert!(said.contains("write a number of threads, 1 to 64"), "{wrong}: {said}");
+    }
+}
+
+#[test]
 fn only_cell_events_can_have_an_age() {
     let config = load(&[], &[]).unwrap();
     assert_eq!(config.keep_cell_events, Age::Forever);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -138,6 +138,7 @@ impl Layers {
             outbound: self.read_optional("outbound", file),
             downloads: self.read_optional("downloads", folder),
             download_bandwidth: self.read("download_bandwidth", download_bandwidth),
+            threads: self.read("threads", threads),
             acknowledged: self.read("acknowledged", |text| text.parse()),
             shards: self.read("shards", shards),
             fold: self.read("fold", |text| text.parse()),
@@ -351,6 +352,17 @@ fn download_bandwidth(text: &str) -> Result<NonZeroU32, Advice> {
         let (least, most) = (DOWNLOAD_BANDWIDTHS.start(), DOWNLOAD_BANDWIDTHS.end());
         Advice(format!("write bits per second, {least} to {most}"))
     })
+}
+
+/// Threads of a process: more than this is a mistake.
+const MAX_THREADS: usize = 64;
+
+fn threads(text: &str) -> Result<NonZeroUsize, Advice> {
+    let threads = text
+        .parse()
+        .ok()
+        .filter(|threads: &NonZeroUsize| threads.get() <= MAX_THREADS);
+    threads.ok_or_else(|| Advice(format!("write a number of threads, 1 to {MAX_THREADS}")))
 }
 
 fn bandwidth(text: &str) -> Result<Option<NonZeroU32>, Advice> {

@@ -114,7 +114,7 @@ const fn setting(
 }
 
 /// Every setting.
-pub(super) const SETTINGS: [Setting; 40] = [
+pub(super) const SETTINGS: [Setting; 41] = [
     setting("realm", Some("annals"), "NAME", "Name of the realm", &Service::ALL),
     setting(
         "nats",
@@ -243,6 +243,13 @@ pub(super) const SETTINGS: [Setting; 40] = [
         "BITS",
         "Maximum bits per second of downloads to each client by a base",
         &[Base],
+    ),
+    setting(
+        "threads",
+        Some("1"),
+        "N",
+        "Threads that run a base or cell: entities, and connections; 1 to 64",
+        &[Base, Cell],
     ),
     setting(
         "acknowledged",
