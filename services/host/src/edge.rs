@@ -177,7 +177,8 @@ pub struct Edge {
     endpoint: quinn::Endpoint,
     registry: Arc<Registry>,
     address: SocketAddr,
-    /// One task for each transport, and one that reports violations; they end when this is dropped.
+    /// One task for each transport, one that reports violations, and one that sends datagrams that wait; they end when this
+    /// is dropped.
     accepting: JoinSet<()>,
     /// The tasks of connections.
     serving: TaskTracker,

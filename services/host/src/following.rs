@@ -233,6 +233,8 @@ fn tip_of(batch: &FrozenBatch) -> Tip {
 /// definitions (rule M3).
 async fn fold(process: &Process, state: &mut OwnerState, batches: &[FrozenBatch]) -> Result<(), TakeError> {
     for frozen in batches {
+        // A long log must not keep a process of one thread from its heartbeats.
+        tokio::task::consume_budget().await;
         let batch = Batch::read(&frozen.bytes)?;
         if state.goes_over(&batch.header)? {
             Migrations::read(&process.store).await?.fold(state, &batch)?;

@@ -324,3 +324,25 @@ fn durability(config: &Config) -> Durability {
         Acknowledged::Archive => Durability::Archive,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::RuntimeFlavor;
+
+    use super::*;
+
+    #[test]
+    fn a_base_or_cell_runs_on_as_many_threads_as_its_setting_says() {
+        let flavor_of = |service, threads| {
+            let threads = NonZeroUsize::new(threads).expect("some");
+            let runtime = runtime(service, threads).expect("threads can be started");
+            let handle = runtime.handle();
+            (handle.runtime_flavor(), handle.metrics().num_workers())
+        };
+        for service in [Service::Base, Service::Cell] {
+            assert_eq!(flavor_of(service, 1), (RuntimeFlavor::CurrentThread, 1));
+            assert_eq!(flavor_of(service, 3), (RuntimeFlavor::MultiThread, 3));
+        }
+        assert_eq!(flavor_of(Service::Login, 1).0, RuntimeFlavor::MultiThread);
+    }
+}

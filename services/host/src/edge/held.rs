@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use annals_node::ConnectionId;
 use tokio::time::{Duration, Instant};
 
-/// Maximum time that a datagram waits. A batch of a log is acknowledged earlier, unless the machine is overloaded.
+/// Maximum time that a datagram waits. JetStream on one server acknowledges a batch earlier, unless the machine is
+/// overloaded.
 pub(super) const HELD_FOR: Duration = Duration::from_millis(15);
 
 /// The waiting datagrams of an edge.

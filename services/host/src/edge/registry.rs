@@ -220,6 +220,8 @@ impl Registry {
         let Some(outbox) = self.outboxes().remove(&connection) else {
             return;
         };
+        let held = self.held().take(connection);
+        held.into_iter().for_each(|bytes| outbox.link.send(bytes));
         if outbox.orders.try_send(WriteCommand::Close(reason)).is_err() {
             outbox.close(reason);
         }
