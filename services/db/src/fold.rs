@@ -52,6 +52,10 @@ use crate::{
     tiling::Tiler,
 };
 
+/// Bytes of batches from which on the next transaction is worth submitting before the last is durable. With less, it costs
+/// less to wait, and to write all that arrives meanwhile in one transaction.
+pub const PIPELINED_FROM: usize = 64 << 10;
+
 /// Maximum attempts of a commit that conflicts with another transaction or whose store does not answer. With the
 /// pauses, about half a minute.
 const ATTEMPTS: u32 = 40;
@@ -440,7 +444,24 @@ impl Folder {
     /// # Errors
     /// When the store failed to write it. The folder cannot be used any more.
     pub async fn next_folded(&mut self) -> Result<Option<Folded>, FoldError> {
-        Ok(self.pipeline.next().await?)
+        match self.pipeline.next().await {
+            Ok(folded) => Ok(folded),
+            Err(error) => Err(self.why_lost(error).await),
+        }
+    }
+
+    /// Waits until all submitted transactions are durable.
+    async fn wait_for_submitted(&mut self) -> Result<(), FoldError> {
+        match self.pipeline.wait().await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.why_lost(error).await),
+        }
+    }
+
+    /// Why a submitted transaction may not be durable: a store that fails to write one stops, and says why.
+    async fn why_lost(&self, error: StoreError) -> FoldError {
+        let stopped = self.store.begin().read_version().await.err();
+        stopped.unwrap_or(error).into()
     }
 
     /// Folds what was offered, as much as one transaction holds, and submits the transaction: it may not be durable yet when
@@ -466,7 +487,7 @@ impl Folder {
                 Err(error) => error,
             };
             // States that have to be read again are read as the transactions before this one leave them.
-            let before = self.pipeline.wait().await;
+            let before = self.wait_for_submitted().await;
             transaction = transaction.repeat();
             // Otherwise the transaction may have been applied, and the copies may be older than the store.
             let is_conflict = matches!(error, FoldError::Store(StoreError::Conflict));

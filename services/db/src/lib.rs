@@ -31,7 +31,7 @@ mod stored;
 mod tiling;
 
 pub use cut::Cuts;
-pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing, Replay, Round};
+pub use fold::{Alarm, Archived, ChangeError, FoldError, Folded, Folder, Missing, PIPELINED_FROM, Replay, Round};
 pub use holes::{AcceptError, Accepted, accept_hole};
 pub use index::{FOUND_AT_ONCE, FindError, find as find_stored, find_indexed, taken_from};
 pub use merging::{MergedLeaf, Merging, Survey};

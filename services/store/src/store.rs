@@ -69,8 +69,8 @@ impl Store {
     }
 
     /// Begins a transaction that also reads what was [submitted](Transaction::submit) and may not be durable yet. What it
-    /// reads must not be shown or acted on before it is committed: a crash may lose it. It is durable only after all that
-    /// it could read.
+    /// reads must not be shown or acted on before it is committed: a crash may lose it. What it writes is durable only after
+    /// all that it could read. If it writes nothing, its commit does not wait for that.
     #[must_use]
     pub fn begin_pipelined(&self) -> Transaction {
         Transaction::pipelined(Arc::clone(&self.backend), Arc::clone(&self.gauge))

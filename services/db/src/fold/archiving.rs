@@ -78,7 +78,7 @@ impl Folder {
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used; what was not written is due again.
     pub async fn archive(&mut self, turns_of_a_round: u32) -> Result<Archived, FoldError> {
-        self.pipeline.wait().await?;
+        self.wait_for_submitted().await?;
         // Read the states again that a failed commit has discarded.
         self.load_all().await?;
         if !self.archiving.begun {

@@ -200,7 +200,7 @@ impl Folder {
     /// # Errors
     /// When another db process folds the shard.
     pub async fn end_round(&mut self, round: &Round) -> Result<bool, FoldError> {
-        self.pipeline.wait().await?;
+        self.wait_for_submitted().await?;
         // A log that is not in memory, since a commit failed, shows no hole.
         self.load_all().await?;
         if self.has_work() || self.missing().next().is_some() {

@@ -7,9 +7,9 @@ use annals_def::{Plan, RenameError, Schema};
 use annals_event::{Impossible, Migration, OwnerState};
 use annals_ids::{Hash, LeafIndex, OwnerId, WallTime};
 use annals_store::{
-    StoreError, Transaction,
+    KeyRange, StoreError, Transaction,
     layout::{
-        archive::{Tree, tree_key},
+        archive::{Tree, lease_key, tree_key},
         director::{self, Realm, Upgrade},
         migrations::{Converting, MigrationRecord, converting_key},
         owners::{self, Cursor, HolderConnection},
@@ -72,7 +72,7 @@ impl Folder {
     /// When something prevents the change; the realm then keeps its definitions. If the store's answer was lost, they
     /// may have changed: a repeated call finds that.
     pub async fn change_definitions(&mut self, to: Hash, at: WallTime) -> Result<(), ChangeError> {
-        self.pipeline.wait().await?;
+        self.wait_for_submitted().await?;
         let read = |transaction: Transaction| async move {
             let upgrade = transaction.get(&director::upgrade_key()).await?;
             let upgrade = upgrade.map(|value| Upgrade::decode(&value)).transpose()?;
@@ -199,6 +199,13 @@ impl Folder {
 
     /// Stores entities under the realm's new definitions from now on.
     pub(super) async fn adopt(&mut self, to: Hash) -> Result<(), FoldError> {
+        // The change may have been read before it was durable. A later commit is durable only behind it.
+        let lease = KeyRange::single(&lease_key(self.shard));
+        let behind = |transaction: Transaction| {
+            let lease = &lease;
+            async move { transaction.add_write_conflict(lease) }
+        };
+        self.store.run_repeatable(behind).await?;
         self.migrations = Migrations::read(&self.store).await?.upto(to);
         self.schema = Arc::new(read_schema(&self.store, to).await?);
         Ok(())

@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use annals_db::{Folded, read_cursor};
 use annals_ids::{BatchNumber, OwnerId, Part};
-use annals_store::{Backend, CommitRequest, Committed, Page, RangeRead, Store, StoreError, Submitted, Version};
+use annals_store::{
+    Backend, CommitRequest, Committed, KeyRange, MemoryStore, Page, RangeRead, ScanOrder, Store, StoreError, Submitted,
+    Version, key_after,
+};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 
@@ -46,6 +49,30 @@ impl LazyStore {
     /// Lets the next submitted transaction conflict.
     fn reject_next(&self) {
         self.rejects.store(true, Ordering::Relaxed);
+    }
+
+    /// What is durable, in another store: as after a crash.
+    async fn durable(&self) -> Result<Store, StoreError> {
+        let at = self.read_version().await?;
+        let store = MemoryStore::new().store();
+        let mut range = KeyRange::everything();
+        loop {
+            let read = RangeRead {
+                range: range.clone(),
+                limit: 1_000,
+                order: ScanOrder::Forward,
+            };
+            let page = self.eager.get_range(at, read).await?;
+            let transaction = store.begin();
+            for (key, value) in &page.rows {
+                transaction.set(key, value)?;
+            }
+            transaction.commit().await?;
+            match page.rows.last().filter(|_| page.more) {
+                Some((last, _)) => range = KeyRange::new(key_after(last), range.end),
+                None => return Ok(store),
+            }
+        }
     }
 
     fn set_pending(&self, pending: Option<(Version, Version)>) {
@@ -179,6 +206,27 @@ fn a_transaction_that_conflicts_is_folded_again_behind_the_one_before_it() {
     submit_next(&mut realm);
     let conflicts = [take_folded(&mut realm), take_folded(&mut realm)].map(|folded| folded.conflicts);
     assert_eq!(conflicts, [0, 1]);
+    assert_eq!(durable(&realm, owner), first.next().next());
+    realm.check();
+}
+
+/// The stream has what a crash has lost.
+#[test]
+fn what_is_not_durable_at_a_crash_is_folded_by_the_next_db() {
+    let (mut realm, lazy) = Realm::pipelined(3);
+    let owner = realm.found(Part::Base);
+    realm.settle();
+    let first = durable(&realm, owner);
+    for _ in 0..2 {
+        realm.write(owner, false);
+        submit_next(&mut realm);
+    }
+    realm.store = wait(lazy.durable()).expect("the store answers");
+    realm.reached = realm.store.clone();
+    assert_eq!(durable(&realm, owner), first.next(), "the second is lost");
+    drop(realm.begin_db());
+    realm.fold(usize::MAX);
+    realm.take_folded(0).expect("the store answers");
     assert_eq!(durable(&realm, owner), first.next().next());
     realm.check();
 }

@@ -5,7 +5,9 @@ use std::future::ready;
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
-use annals_db::{ChangeError, FoldError, Folded, Folder, Missing, RetentionPace, Round, present_schema, read_shards};
+use annals_db::{
+    ChangeError, FoldError, Folded, Folder, Missing, PIPELINED_FROM, RetentionPace, Round, present_schema, read_shards,
+};
 use annals_def::Schema;
 use annals_ids::{BatchNumber, OwnerId, Shard};
 use annals_node::ALARM;
@@ -43,10 +45,6 @@ const READ_AHEAD: usize = 3 << 20;
 /// How long batches are gathered into one transaction, unless a process waits for its result. A transaction costs a sync
 /// to disk and some fifty small writes, whatever it contains.
 const GATHERED_FOR: Duration = Duration::from_millis(20);
-
-/// Bytes of batches at which the next transaction is folded while the store makes the last one durable. With less, it costs
-/// less to wait and to write all that arrives meanwhile in one transaction.
-const PIPELINED_FROM: usize = 64 << 10;
 
 /// Interval of the checks for holes and of archiving.
 const UPKEEP: Duration = Duration::from_millis(500);
@@ -132,6 +130,7 @@ pub(super) async fn fold_shard(
             Some(change) = next_change(&mut changes) => fold.change(change).await?,
             _ = rounds.tick(), if shards > 1 => fold.answer_others().await?,
             _ = upkeep.tick() => {
+                fold.report_all().await?;
                 fold.count();
                 fold.keep_up().await;
                 if let Some(turns) = turns {
@@ -256,6 +255,7 @@ impl Fold {
 
     /// Answers what other shards ask, once what the stream held by then is folded (rule T3).
     async fn answer_others(&mut self) -> Result<(), DbError> {
+        self.report_all().await?;
         if self
             .asked
             .as_ref()
@@ -327,6 +327,11 @@ impl Fold {
     /// Folds everything that was taken, and waits until it is durable.
     async fn commit_all(&mut self) -> Result<(), DbError> {
         self.submit_all().await?;
+        self.report_all().await
+    }
+
+    /// Waits until all transactions are durable, and reports them.
+    async fn report_all(&mut self) -> Result<(), DbError> {
         while self.folder.submitted() > 0 {
             let folded = self.folder.next_folded().await?;
             self.report(folded).await;

@@ -38,7 +38,29 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("what will hold a versionstamp cannot be read yet", |subject| {
         unreadable(subject).boxed()
     }),
+    ("a pipelined transaction reads what is submitted", |subject| {
+        pipelined(subject).boxed()
+    }),
 ];
+
+/// One caller: nothing else writes, so nothing conflicts.
+async fn pipelined(subject: &Subject) -> Result<(), StoreError> {
+    let keys = fresh(subject, "pipelined").await?;
+    let key = keys.key("number");
+    let mut last = None;
+    for number in 0_u8..50 {
+        let transaction = subject.store.begin_pipelined();
+        let before = number.checked_sub(1).map(|before| vec![before]);
+        assert_eq!(transaction.get(&key).await?.map(|value| value.to_vec()), before);
+        transaction.set(&key, &[number])?;
+        last = Some(transaction.submit().await?);
+    }
+    let mut last = last.expect("invariant: the loop has a first round");
+    let committed = last.committed().await?;
+    assert_eq!(last.committed().await?, committed, "the outcome stays");
+    assert_eq!(look(&subject.store, &key).await?, Some(vec![49]), "it is durable");
+    Ok(())
+}
 
 /// Both `a` and `b` are on; each transaction may clear one of them because the other stays.
 async fn write_skew(subject: &Subject) -> Result<(), StoreError> {

@@ -140,3 +140,50 @@ impl Published {
         self.versions.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::embedded::files::Files;
+
+    const KEY: &[u8] = b"k";
+
+    fn value_at(published: &Published, version: Result<Version, StoreError>) -> Result<Option<Bytes>, StoreError> {
+        published.at(version?)?.get(KEY)
+    }
+
+    #[test]
+    fn a_group_that_is_being_written_is_read_by_pipelined_transactions_only() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let files = Files::open(directory.path()).expect("a new store");
+        let published = Published::new(Version(1), files.snapshot());
+        let group = |value: &'static [u8]| {
+            let write = (Bytes::from_static(KEY), Some(Bytes::from_static(value)));
+            Arc::new(Writes::from([write]))
+        };
+        let read = |pipelined: bool| {
+            let version = match pipelined {
+                true => published.submitted(),
+                false => published.newest(),
+            };
+            value_at(&published, version).map(|value| value.map(|value| value.to_vec()))
+        };
+
+        let first = group(b"1");
+        published.announce(Version(2), Arc::clone(&first));
+        assert_eq!((read(true), read(false)), (Ok(Some(b"1".to_vec())), Ok(None)));
+
+        files.write(&first, Version(2)).expect("the disk has room");
+        published.publish(Duration::ZERO, 1, Version(2), files.snapshot());
+        assert_eq!(read(true), Ok(Some(b"1".to_vec())));
+        assert_eq!(read(false), read(true));
+
+        published.announce(Version(3), group(b"2"));
+        published.set_poison("a disk is full".into());
+        let poisoned = Err(StoreError::Poisoned("a disk is full".into()));
+        assert_eq!((read(true), read(false)), (poisoned.clone(), poisoned.clone()));
+        assert_eq!(published.at(Version(3)).map(drop), poisoned.map(drop));
+    }
+}

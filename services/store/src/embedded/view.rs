@@ -14,23 +14,24 @@ use crate::{Page, RangeRead, Row, ScanOrder, StoreError};
 /// The rows on disk, and what a group changes that is being written.
 pub(super) struct View {
     rows: Arc<RowsSnapshot>,
-    ahead: Arc<Writes>,
+    ahead: Option<Arc<Writes>>,
 }
 
 impl View {
     /// The rows on disk.
     pub(super) fn of(rows: Arc<RowsSnapshot>) -> Self {
-        Self::with(rows, Arc::default())
+        Self { rows, ahead: None }
     }
 
     /// The rows on disk with the changes of a group.
     pub(super) fn with(rows: Arc<RowsSnapshot>, ahead: Arc<Writes>) -> Self {
+        let ahead = Some(ahead);
         Self { rows, ahead }
     }
 
     /// The value of a key.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        match self.ahead.get(key) {
+        match self.ahead.as_ref().and_then(|ahead| ahead.get(key)) {
             Some(value) => Ok(value.clone()),
             None => self.rows.get(key),
         }
@@ -41,7 +42,8 @@ impl View {
         let mut page = PageBuilder::new(read.limit, PAGE_BYTES);
         if !read.range.is_empty() {
             let rows = self.rows.range(&read.range);
-            let ahead = self.ahead.range::<[u8], _>(read.range.bounds());
+            let ahead = self.ahead.iter();
+            let ahead = ahead.flat_map(|ahead| ahead.range::<[u8], _>(read.range.bounds()));
             match read.order {
                 ScanOrder::Forward => fill(&mut page, rows, ahead, Bytes::cmp)?,
                 ScanOrder::Reverse => fill(&mut page, rows.rev(), ahead.rev(), |one, other| other.cmp(one))?,
@@ -51,33 +53,26 @@ impl View {
     }
 }
 
-/// Fills a page with rows, replaced by the changes of the same keys. Both are in the order of `compare`.
+/// Fills a page with rows, replaced by the changes of the same keys. Both are in the order of `compare`. Reads no row
+/// beyond the first that the page has no room for: there may be many deleted ones behind it.
 fn fill<'a>(
     page: &mut PageBuilder,
-    mut rows: impl Iterator<Item = Result<Row, StoreError>>,
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
     changes: impl Iterator<Item = (&'a Bytes, &'a Option<Bytes>)>,
     compare: impl Fn(&Bytes, &Bytes) -> Ordering,
 ) -> Result<(), StoreError> {
-    let mut changes = changes.peekable();
-    let mut row = rows.next().transpose()?;
+    let (mut rows, mut changes) = (rows.peekable(), changes.peekable());
     loop {
-        let order = match (&row, changes.peek()) {
-            (Some((key, _)), Some((changed, _))) => compare(key, changed),
-            (Some(_), None) => Ordering::Less,
+        let order = match (rows.peek(), changes.peek()) {
+            (Some(Ok((key, _))), Some((changed, _))) => compare(key, changed),
+            (Some(_), _) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (None, None) => return Ok(()),
         };
-        let change = changes.next_if(|_| order != Ordering::Less);
-        let next = if order == Ordering::Greater {
-            None
-        } else {
-            let next = row.take();
-            row = rows.next().transpose()?;
-            next
-        };
-        let next = match change {
+        let row = rows.next_if(|_| order != Ordering::Greater).transpose()?;
+        let next = match changes.next_if(|_| order != Ordering::Less) {
             Some((key, value)) => value.as_ref().map(|value| (key.clone(), value.clone())),
-            None => next,
+            None => row,
         };
         if let Some((key, value)) = next
             && !page.push(key, value)

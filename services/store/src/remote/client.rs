@@ -187,6 +187,16 @@ fn unexpected(says: &Says) -> StoreError {
     malformed(&format!("{what} in answer to a request of another kind"))
 }
 
+impl RemoteStore {
+    async fn read_some_version(&self, submitted: bool) -> Result<Version, StoreError> {
+        match self.read(Ask::ReadVersion(ReadVersion { submitted })).await? {
+            Says::ReadVersion(version) => Ok(Version(version)),
+            Says::Failed(failed) => Err(failed.into()),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
 impl Backend for RemoteStore {
     fn is_remote(&self) -> bool {
         true
@@ -201,14 +211,12 @@ impl Backend for RemoteStore {
     }
 
     fn read_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
-        async move {
-            match self.read(Ask::ReadVersion(ReadVersion {})).await? {
-                Says::ReadVersion(version) => Ok(Version(version)),
-                Says::Failed(failed) => Err(failed.into()),
-                other => Err(unexpected(&other)),
-            }
-        }
-        .boxed()
+        self.read_some_version(false).boxed()
+    }
+
+    /// Otherwise a process that submits one transaction after the other would always have written since.
+    fn submitted_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        self.read_some_version(true).boxed()
     }
 
     fn get<'a>(&'a self, at: Version, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {

@@ -37,7 +37,11 @@ pub(super) enum Ask {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct ReadVersion {}
+pub(super) struct ReadVersion {
+    /// Whether to include what is submitted. An earlier release answers without it.
+    #[prost(bool, tag = "1")]
+    pub(super) submitted: bool,
+}
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Get {

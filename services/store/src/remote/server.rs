@@ -8,7 +8,7 @@ use prost::Message;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::message::{Answer, Applied, Ask, Commit, Part, Request, Rows, Says, Value, Watch, malformed};
+use super::message::{Answer, Applied, Ask, Commit, Part, ReadVersion, Request, Rows, Says, Value, Watch, malformed};
 use super::upload::{Taken, Uploads};
 use super::{COMMIT_BYTES, LEAST_PAYLOAD, WATCH_WAIT};
 use crate::limits::{self, PAGE_BYTES};
@@ -131,7 +131,13 @@ impl Server {
         let ask = Request::decode(payload).map_err(|_| malformed("is garbled"))?.ask()?;
         let _room = self.room(&ask, size)?;
         match ask {
-            Ask::ReadVersion(_) => Ok(Says::ReadVersion(self.backend.read_version().await?.0)),
+            Ask::ReadVersion(ReadVersion { submitted }) => {
+                let version = match submitted {
+                    true => self.backend.submitted_version(),
+                    false => self.backend.read_version(),
+                };
+                Ok(Says::ReadVersion(version.await?.0))
+            }
             Ask::Get(get) => {
                 limits::check_key(&get.key)?;
                 let value = self.backend.get(Version(get.at), &get.key).await?;

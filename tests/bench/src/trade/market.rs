@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use annals_db::{Folder, ledger::Outbox};
+use annals_db::{Folder, PIPELINED_FROM, ledger::Outbox};
 use annals_def::Schema;
 use annals_event::{
     BaseCreation, Body, Call, Cause, Event, FrozenBatch, Gathering, Imprint, Subject, Tail,
@@ -323,6 +323,9 @@ impl Market {
 
     async fn fold(&mut self, owner: OwnerId, bytes: Vec<u8>) {
         self.folder.offer(owner, bytes);
+        if self.folder.pending_bytes() < PIPELINED_FROM {
+            self.take_folded(0).await;
+        }
         while self.folder.has_work() {
             self.folder.submit().await.expect("it is folded");
             self.take_folded(1).await;
