@@ -54,7 +54,7 @@ use crate::{
 
 /// Bytes of batches from which on the next transaction is worth submitting before the last is durable. With less, it costs
 /// less to wait, and to write all that arrives meanwhile in one transaction.
-pub const PIPELINED_FROM: usize = 64 << 10;
+pub const PIPELINED_FROM: usize = 16 << 10;
 
 /// Maximum attempts of a commit that conflicts with another transaction or whose store does not answer. With the
 /// pauses, about half a minute.
