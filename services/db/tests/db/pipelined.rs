@@ -151,6 +151,18 @@ fn submit_next(realm: &mut Realm) {
     wait(realm.db.submit()).expect("the store answers");
 }
 
+/// A realm in which a log has two batches beyond the durable one that is returned.
+fn behind(seed: u64) -> (Realm, LazyStore, (OwnerId, BatchNumber)) {
+    let (mut realm, lazy) = Realm::pipelined(seed);
+    let owner = realm.found(Part::Base);
+    realm.settle();
+    let first = durable(&realm, owner);
+    for _ in 0..2 {
+        realm.write(owner, false);
+    }
+    (realm, lazy, (owner, first))
+}
+
 fn take_folded(realm: &mut Realm) -> Folded {
     let folded = wait(realm.db.next_folded()).expect("the store answers");
     folded.expect("a transaction was submitted")
@@ -165,14 +177,7 @@ fn durable(realm: &Realm, owner: OwnerId) -> BatchNumber {
 
 #[test]
 fn a_batch_is_folded_before_the_one_before_it_is_durable() {
-    let (mut realm, _) = Realm::pipelined(1);
-    let owner = realm.found(Part::Base);
-    realm.settle();
-    let first = durable(&realm, owner);
-    for _ in 0..2 {
-        realm.write(owner, false);
-    }
-
+    let (mut realm, _, (owner, first)) = behind(1);
     submit_next(&mut realm);
     assert_eq!(durable(&realm, owner), first, "nobody sees what is not durable");
     submit_next(&mut realm);
@@ -194,13 +199,7 @@ fn a_batch_is_folded_before_the_one_before_it_is_durable() {
 
 #[test]
 fn a_transaction_that_conflicts_is_folded_again_behind_the_one_before_it() {
-    let (mut realm, lazy) = Realm::pipelined(2);
-    let owner = realm.found(Part::Base);
-    realm.settle();
-    let first = durable(&realm, owner);
-    for _ in 0..2 {
-        realm.write(owner, false);
-    }
+    let (mut realm, lazy, (owner, first)) = behind(2);
     submit_next(&mut realm);
     lazy.reject_next();
     submit_next(&mut realm);
@@ -213,14 +212,9 @@ fn a_transaction_that_conflicts_is_folded_again_behind_the_one_before_it() {
 /// The stream has what a crash has lost.
 #[test]
 fn what_is_not_durable_at_a_crash_is_folded_by_the_next_db() {
-    let (mut realm, lazy) = Realm::pipelined(3);
-    let owner = realm.found(Part::Base);
-    realm.settle();
-    let first = durable(&realm, owner);
-    for _ in 0..2 {
-        realm.write(owner, false);
-        submit_next(&mut realm);
-    }
+    let (mut realm, lazy, (owner, first)) = behind(3);
+    submit_next(&mut realm);
+    submit_next(&mut realm);
     realm.store = wait(lazy.durable()).expect("the store answers");
     realm.reached = realm.store.clone();
     assert_eq!(durable(&realm, owner), first.next(), "the second is lost");

@@ -14,24 +14,24 @@ use crate::{Page, RangeRead, Row, ScanOrder, StoreError};
 /// The rows on disk, and what a group changes that is being written.
 pub(super) struct View {
     rows: Arc<RowsSnapshot>,
-    ahead: Option<Arc<Writes>>,
+    changes: Option<Arc<Writes>>,
 }
 
 impl View {
     /// The rows on disk.
     pub(super) fn of(rows: Arc<RowsSnapshot>) -> Self {
-        Self { rows, ahead: None }
+        Self { rows, changes: None }
     }
 
     /// The rows on disk with the changes of a group.
-    pub(super) fn with(rows: Arc<RowsSnapshot>, ahead: Arc<Writes>) -> Self {
-        let ahead = Some(ahead);
-        Self { rows, ahead }
+    pub(super) fn with(rows: Arc<RowsSnapshot>, changes: Arc<Writes>) -> Self {
+        let changes = Some(changes);
+        Self { rows, changes }
     }
 
     /// The value of a key.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        match self.ahead.as_ref().and_then(|ahead| ahead.get(key)) {
+        match self.changes.as_ref().and_then(|changes| changes.get(key)) {
             Some(value) => Ok(value.clone()),
             None => self.rows.get(key),
         }
@@ -42,11 +42,11 @@ impl View {
         let mut page = PageBuilder::new(read.limit, PAGE_BYTES);
         if !read.range.is_empty() {
             let rows = self.rows.range(&read.range);
-            let ahead = self.ahead.iter();
-            let ahead = ahead.flat_map(|ahead| ahead.range::<[u8], _>(read.range.bounds()));
+            let changes = self.changes.iter();
+            let changes = changes.flat_map(|changes| changes.range::<[u8], _>(read.range.bounds()));
             match read.order {
-                ScanOrder::Forward => fill(&mut page, rows, ahead, Bytes::cmp)?,
-                ScanOrder::Reverse => fill(&mut page, rows.rev(), ahead.rev(), |one, other| other.cmp(one))?,
+                ScanOrder::Forward => fill(&mut page, rows, changes, Bytes::cmp)?,
+                ScanOrder::Reverse => fill(&mut page, rows.rev(), changes.rev(), |one, other| other.cmp(one))?,
             }
         }
         Ok(page.finish())
@@ -124,15 +124,15 @@ mod tests {
         #[test]
         fn a_view_is_the_rows_with_the_changes(
             stored in writes(),
-            ahead in writes(),
+            changes in writes(),
             reads in prop::collection::vec(read(), 1..20),
         ) {
             let directory = tempfile::tempdir().expect("a temporary directory");
             let files = Files::open(directory.path()).expect("a new store");
             files.write(&stored, Version(1)).expect("the disk has room");
-            let view = View::with(Arc::new(files.snapshot()), Arc::new(ahead.clone()));
+            let view = View::with(Arc::new(files.snapshot()), Arc::new(changes.clone()));
             let mut expected: BTreeMap<Bytes, Option<Bytes>> = stored;
-            expected.extend(ahead);
+            expected.extend(changes);
             expected.retain(|_, value| value.is_some());
 
             for row in 0..13 {
