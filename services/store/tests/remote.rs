@@ -9,8 +9,11 @@ use std::time::Duration;
 use annals_store::conformance::{self, Subject};
 use annals_store::embedded::EmbeddedStore;
 use annals_store::remote::{RemoteStore, ServeError, serve};
-use annals_store::{MemoryStore, Store, StoreError, Transaction};
-use futures::StreamExt;
+use annals_store::{
+    Backend, CommitRequest, Committed, MemoryStore, Page, RangeRead, Store, StoreError, Transaction, Version,
+};
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, future::BoxFuture};
 use nats::NatsServer;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -66,6 +69,69 @@ async fn a_store_over_nats_conforms() {
     let embedded = EmbeddedStore::open(directory.path()).expect("a new store");
     let served = Served::new(&nats, embedded.store()).await;
     conformance::run(&Subject::real(remote(&nats).await, 1)).await;
+    served.stop().await;
+}
+
+/// A store in which nothing that is submitted becomes durable.
+struct NeverDurable {
+    inner: Arc<dyn Backend>,
+    durable: Version,
+}
+
+impl Backend for NeverDurable {
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn wait(&self, time: Duration) -> BoxFuture<'_, ()> {
+        self.inner.wait(time)
+    }
+
+    fn read_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        std::future::ready(Ok(self.durable)).boxed()
+    }
+
+    fn submitted_version(&self) -> BoxFuture<'_, Result<Version, StoreError>> {
+        self.inner.read_version()
+    }
+
+    fn get<'a>(&'a self, at: Version, key: &'a [u8]) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
+        self.inner.get(at, key)
+    }
+
+    fn get_range(&self, at: Version, read: RangeRead) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.inner.get_range(at, read)
+    }
+
+    fn commit(&self, request: CommitRequest) -> BoxFuture<'_, Result<Committed, StoreError>> {
+        self.inner.commit(request)
+    }
+
+    fn watch(&self, key: Bytes, seen: Option<Bytes>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.watch(key, seen)
+    }
+}
+
+/// Otherwise a db beside one that submits all the time would always read what is outdated.
+#[tokio::test]
+async fn a_pipelined_transaction_reads_what_the_server_has_accepted() {
+    let nats = NatsServer::start("");
+    let store = MemoryStore::new().store();
+    let backend = store.backend();
+    let durable = backend.read_version().await.expect("a version");
+    let served = Served::new(
+        &nats,
+        Store::new(NeverDurable {
+            inner: backend,
+            durable,
+        }),
+    )
+    .await;
+    set(&store, b"k", b"submitted").await.expect("nothing fails");
+    let remote = remote(&nats).await;
+    assert_eq!(remote.begin().get(b"k").await, Ok(None));
+    let read = remote.begin_pipelined().get(b"k").await.expect("the store answers");
+    assert_eq!(read.as_deref(), Some(&b"submitted"[..]));
     served.stop().await;
 }
 
