@@ -13,7 +13,7 @@ use crate::{
     defs::{
         Assets, Deal, Effect, Holdings, Home, Table, Wish, account,
         avatar::{
-            AddGoldReply, Base, BaseBehaviour, Cell, CellBehaviour, CellMailbox, RemoteTakeDamageReply,
+            AddGoldReply, Base, BaseBehaviour, Cell, CellBehaviour, CellMailbox, InspectReply, RemoteTakeDamageReply,
             TakeDamageReply, WhoIsReply,
         },
     },
@@ -264,6 +264,11 @@ impl CellBehaviour for Sample {
     fn wave(&self, own: &mut Cell<'_, '_>, caller: &Caller) -> Result<(), Failure> {
         cheer(own)?;
         Ok(own.to_all_clients().on_wave(called_by(caller))?)
+    }
+
+    fn inspect(&self, own: &mut Cell<'_, '_>, _caller: &Caller) -> Result<Reply<InspectReply>, Failure> {
+        let (health, mood) = (own.hp()?, own.mood()?);
+        Ok(Reply::Now(InspectReply { health, mood }))
     }
 
     fn show_title(&self, own: &mut Cell<'_, '_>, _caller: &Caller, title: String) -> Result<(), Failure> {

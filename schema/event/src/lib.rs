@@ -18,13 +18,14 @@ pub use state::{ENDED_KEPT, Impossible, LedgerTail, OwnerState};
 pub use v1 as latest;
 pub use v1::{
     adoption::Adoption,
+    audience::Audience,
     batch::{Batch, Consumed, FrozenBatch, Gathering, HEADER_BYTES, Header, Imprint, MAX_REALM_BYTES, Tail, Trace},
     call::{Call, CallError, CellCreation, ClientLink, Link, Outcome, Place, Registration, RequestedBase},
     controller::{
         CONTROLLERS, Class, Controller, ControllerEvent, Controllers, Ending, Facing, Gait, Height, PATH_LIMIT, Rounds,
         Seat, TRAP_LIMIT, Task,
     },
-    event::{Audience, Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
+    event::{Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
     former_cell::FormerCell,
     global_data::{
         GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope, GlobalVersion,

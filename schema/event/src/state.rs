@@ -665,7 +665,7 @@ fn apply_to_image(entity: EntityId, image: &mut Image, body: &Body) -> Result<()
                 .map(drop)
                 .map_err(|_| "the property differs in shape from the changed value")
         }
-        Body::Invoked { .. } => Ok(()),
+        Body::Invoked { .. } | Body::Replied { .. } => Ok(()),
         Body::Admitted { .. } => match &image.part {
             PartImage::Base(_) => Ok(()),
             PartImage::Cell(_) => Err("only a base part has a client"),

@@ -1,6 +1,7 @@
 //! Version 1 of the log's formats.
 
 pub mod adoption;
+pub mod audience;
 pub mod batch;
 pub mod call;
 pub mod change;

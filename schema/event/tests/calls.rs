@@ -3,10 +3,12 @@
 
 use annals_def::Value;
 use annals_event::{
-    Audience, BaseImage, Body, Call, Cause, CellCreation, Event, FormerCell, GlobalEntry, GlobalVersion, Image, Links,
-    PartImage, Place, Reader, Registration, RequestedBase, Sent, Subject, ledger::Order,
+    Audience, BaseImage, Body, Call, CallError, Cause, CellCreation, Event, FormerCell, GlobalEntry, GlobalVersion,
+    Image, Links, PartImage, Place, Reader, Registration, RequestedBase, Sent, Subject, ledger::Order,
 };
-use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, SpaceId, TypeId};
+use annals_ids::{
+    Address, CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, SessionId, SpaceId, TypeId,
+};
 
 fn bytes(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -101,6 +103,36 @@ fn an_audience_of_one_names_its_entity() {
         assert_eq!(Event::read(&written).as_ref(), Ok(&event));
     }
     assert!(Event::read(&[5, 2, 6, 0, 8, 0, 4, 0]).is_err());
+}
+
+#[test]
+fn an_answer_to_a_client_names_its_call() {
+    let event = |outcome| Event {
+        subject: Subject::Entity(EntityId(6), Part::Base),
+        cause: Cause(1),
+        history: Some(HistoryNumber(8)),
+        body: Body::Replied {
+            to: SessionId(70),
+            number: CallNumber(3),
+            method: MemberId(2),
+            outcome,
+        },
+    };
+    let value = bytes(|out| annals_event::latest::value::put_values(out, &[Value::UInt(9)]));
+    for (outcome, bytes_of_it) in [
+        (Ok(vec![Value::UInt(9)]), [&[0][..], &value].concat()),
+        (Err(CallError::NoSuchEntity), vec![5]),
+        (
+            Err(CallError::Custom("A".into(), "bc".into())),
+            vec![7, 1, b'A', 2, b'b', b'c'],
+        ),
+    ] {
+        let event = event(outcome);
+        let written = bytes(|out| event.write(out));
+        assert_eq!(written, [&[38, 1, 6, 1, 8, 70, 3, 2][..], &bytes_of_it].concat());
+        assert_eq!(Event::read(&written).as_ref(), Ok(&event));
+    }
+    assert!(Event::read(&[38, 1, 6, 1, 8, 70, 3, 2, 8]).is_err());
 }
 
 #[test]

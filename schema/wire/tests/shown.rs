@@ -6,12 +6,15 @@
 use std::{fmt::Write, fs, path::PathBuf};
 
 use annals_def::{
-    Argument, Change, DataType, Dice, Distribution, Edit, EntityType, Form, Located, Method, Path, Property, Rule,
-    Schema, Tree, Value, apply, as_shown, change_as_shown, compile, encode, generate, generate_change, generate_type,
-    split_mix,
+    Argument, Change, DataType, Dice, Distribution, Edit, EntityType, Exposure, Form, Located, Method, Path, Property,
+    Rule, Schema, Tree, Value, apply, as_shown, change_as_shown, compile, encode, generate, generate_change,
+    generate_type, split_mix,
 };
-use annals_ids::{Hash, HistoryNumber};
-use annals_wire::client::{ClientMember, Shown, ShownReader, ShownWriter, args_hash, change_hash, read_properties};
+use annals_event::CallError;
+use annals_ids::{CallNumber, Hash, HistoryNumber, Part};
+use annals_wire::client::{
+    ClientMember, Reply, Shown, ShownReader, ShownWriter, args_hash, change_hash, outcome_hash, read_properties,
+};
 
 const SEEDS: u64 = 600;
 
@@ -48,11 +51,12 @@ fn write(writer: &mut ShownWriter<'_>, held: &mut [Value], at: HistoryNumber, sh
             located.make(held).unwrap();
         }
         Shown::Method { member, args } => writer.method(at, *member, args).unwrap(),
+        Shown::Reply(reply) => writer.reply(at, reply).unwrap(),
     }
 }
 
 fn cases(avatar: &EntityType) -> Vec<(&'static str, u64, Shown)> {
-    [changes(avatar), calls(avatar)].concat()
+    [changes(avatar), calls(avatar), replies(avatar)].concat()
 }
 
 fn calls(avatar: &EntityType) -> Vec<(&'static str, u64, Shown)> {
@@ -160,7 +164,7 @@ fn events_have_the_bytes_in_the_file() {
 
     // They are in sequence.
     let bytes = whole.finish();
-    let mut reader = ShownReader::new(&avatar, (HistoryNumber(12), HistoryNumber(309)), &bytes);
+    let mut reader = ShownReader::new(&avatar, (HistoryNumber(12), HistoryNumber(320)), &bytes);
     let mut held = defaults(&avatar);
     for (name, at, shown) in cases(&avatar) {
         assert_eq!(
@@ -205,6 +209,50 @@ fn make(entity_type: &EntityType, held: &mut [Value], shown: &Shown) {
     }
 }
 
+fn replies(avatar: &EntityType) -> Vec<(&'static str, u64, Shown)> {
+    let reply = |part, name, call, outcome| {
+        let member = match part {
+            Part::Base => avatar.base_method_named(name).unwrap().client_id,
+            Part::Cell => avatar.cell_method_named(name).unwrap().client_id,
+        };
+        Shown::Reply(Reply {
+            part,
+            call: CallNumber(call),
+            member: number(member),
+            outcome,
+        })
+    };
+    let price = |call, outcome| reply(Part::Base, "price", call, outcome);
+    let text = str::to_owned;
+    vec![
+        (
+            "an answer",
+            310,
+            price(1, Ok(vec![Value::UInt(70_000), Value::Unicode("Ann".into())])),
+        ),
+        (
+            "an answer behind a gap",
+            313,
+            reply(Part::Cell, "inspect", 300, Ok(vec![Value::Int(-2)])),
+        ),
+        ("not allowed", 314, price(2, Err(CallError::Authenticate(text("no"))))),
+        ("a failure", 315, price(3, Err(CallError::Internal(String::new())))),
+        (
+            "wrong arguments",
+            316,
+            price(4, Err(CallError::InvalidArgs(text("kind")))),
+        ),
+        ("no answer", 317, price(5, Err(CallError::NoReply))),
+        ("no entity", 318, price(6, Err(CallError::NoSuchEntity))),
+        ("no cell part", 319, price(7, Err(CallError::NoSuchCellEntity))),
+        (
+            "an error of the game",
+            320,
+            price(8, Err(CallError::Custom(text("Poor"), text("70 are missing")))),
+        ),
+    ]
+}
+
 /// A type with this many properties and methods that clients see.
 fn random_type(members: u64, dice: &mut Dice<'_>) -> EntityType {
     let mut entity_type = EntityType::new("Any");
@@ -222,10 +270,67 @@ fn random_type(members: u64, dice: &mut Dice<'_>) -> EntityType {
             Method::new(format!("m{i}"), args.collect())
         })
         .collect();
+    let exposed = |name: &str, dice: &mut Dice<'_>| {
+        let methods = (0..1 + dice() % members).map(|i| {
+            let mut method = Method::new(format!("{name}{i}"), Vec::new());
+            method.exposed = Exposure::AllClients;
+            let returns = (0..1 + dice() % 3).map(|_| Argument::new("r", generate_type(3, dice)));
+            method.returns = returns.collect();
+            method
+        });
+        methods.collect::<Vec<Method>>()
+    };
+    entity_type.base_methods = exposed("b", dice);
+    entity_type.cell_methods = exposed("c", dice);
     Schema::new(vec![entity_type], Vec::new(), Vec::new()).types()[0].clone()
 }
 
+fn exposed(entity_type: &EntityType, part: Part, member: ClientMember) -> &Method {
+    let (methods, exposed) = match part {
+        Part::Base => (&entity_type.base_methods, entity_type.exposed_base_methods()),
+        Part::Cell => (&entity_type.cell_methods, entity_type.exposed_cell_methods()),
+    };
+    &methods[usize::from(exposed[usize::from(member.0)].0)]
+}
+
+fn random_reply(entity_type: &EntityType, dice: &mut Dice<'_>) -> Reply {
+    let (part, methods) = match dice() % 2 {
+        0 => (Part::Base, &entity_type.base_methods),
+        _ => (Part::Cell, &entity_type.cell_methods),
+    };
+    let member = ClientMember((dice() % methods.len() as u64) as u16);
+    let mut text = || "\u{e9}".repeat((dice() % 3) as usize);
+    let error = [
+        CallError::Authenticate(text()),
+        CallError::Internal(text()),
+        CallError::InvalidArgs(text()),
+        CallError::NoReply,
+        CallError::NoSuchEntity,
+        CallError::NoSuchCellEntity,
+        CallError::Custom(text(), text()),
+    ];
+    let outcome = match error.get((dice() % 14) as usize) {
+        Some(error) => Err(error.clone()),
+        None => {
+            let returns = exposed(entity_type, part, member).returns.iter();
+            Ok(returns
+                .map(|argument| as_shown(generate(&argument.data_type, dice)))
+                .collect())
+        }
+    };
+    let call = CallNumber(1 + dice() % 300);
+    Reply {
+        part,
+        call,
+        member,
+        outcome,
+    }
+}
+
 fn random_event(entity_type: &EntityType, held: &[Value], dice: &mut Dice<'_>) -> Shown {
+    if dice().is_multiple_of(5) {
+        return Shown::Reply(random_reply(entity_type, dice));
+    }
     if dice().is_multiple_of(4) {
         let member = ClientMember((dice() % entity_type.client_methods.len() as u64) as u16);
         let method = &entity_type.client_methods[usize::from(entity_type.client_method_ids()[usize::from(member.0)].0)];
@@ -272,6 +377,7 @@ fn hash_of(entity_type: &EntityType, shown: &Shown) -> Option<Hash> {
             let index = entity_type.client_method_ids()[usize::from(member.0)];
             args_hash(&entity_type.client_methods[usize::from(index.0)], args)
         }
+        Shown::Reply(reply) => outcome_hash(exposed(entity_type, reply.part, reply.member), &reply.outcome),
     }
 }
 
@@ -494,9 +600,9 @@ fn members_unknown_to_the_type_are_errors_and_write_nothing() {
     let (one, two) = (vec![Value::UInt(9)], vec![Value::UInt(9), Value::Int(-9)]);
     let three = vec![Value::UInt(9), Value::Int(-9), Value::Int(0)];
     for (refused, said) in [
-        (called(&mut writer, hit, &one), "onHit takes 2 arguments, not 1"),
-        (called(&mut writer, hit, &three), "onHit takes 2 arguments, not 3"),
-        (called(&mut writer, hit, &[]), "onHit takes 2 arguments, not 0"),
+        (called(&mut writer, hit, &one), "onHit has 2 values, not 1"),
+        (called(&mut writer, hit, &three), "onHit has 2 values, not 3"),
+        (called(&mut writer, hit, &[]), "onHit has 2 values, not 0"),
         (called(&mut writer, none, &two), "Avatar has no client method 5"),
         (
             writer.property(none, &held[0]).map_err(|error| error.to_string()),

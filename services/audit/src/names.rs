@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Property, Schema, Value};
 use annals_event::{
-    Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, OwnerState, Place, SightChange, Subject,
-    Task, types_of,
+    Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, Outcome, OwnerState, Place, SightChange,
+    Subject, Task, types_of,
 };
 use annals_evidence::Terms;
 use annals_ids::{Address, CallNumber, EntityId, Hash, MemberId, OwnerId, Part, TypeId};
@@ -147,6 +147,20 @@ impl Words<'_> {
                 };
                 format!("{} on {audience}", invocation(found, *method, args))
             }
+            Body::Replied {
+                to,
+                number,
+                method,
+                outcome,
+            } => {
+                let methods = entity_type.map(|found| match event.subject {
+                    Subject::Entity(_, Part::Cell) => &found.cell_methods,
+                    _ => &found.base_methods,
+                });
+                let found = methods.and_then(|methods| methods.get(usize::from(method.0)));
+                let name = found.map_or_else(|| format!("method {method}"), |found| found.name.clone());
+                format!("answers call {number} of session {to}, {name}: {}", answer(outcome))
+            }
             Body::Moved(at) => format!("at {}", place(at)),
             Body::Called { to, number, call, .. } => {
                 format!("calls {} ({number}): {}", self.address(*to), self.call(*to, call))
@@ -252,11 +266,7 @@ impl Words<'_> {
                 invocation(found, *method, args)
             }
             Call::Exposed { message } => format!("an exposed method in {} bytes", message.len()),
-            Call::Reply {
-                of,
-                outcome: Ok(values),
-            } => format!("reply to call {of}: ({})", list(values)),
-            Call::Reply { of, outcome: Err(why) } => format!("reply to call {of}: {why}"),
+            Call::Reply { of, outcome } => format!("reply to call {of}: {}", answer(outcome)),
             Call::CreateCell(creation) => {
                 let cell = Subject::Entity(creation.entity, Part::Cell);
                 format!("create {} at {}", self.subject(cell), place(&creation.place))
@@ -417,6 +427,14 @@ fn download(args: &[Value]) -> String {
 
 fn list(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The outcome of a call, in words.
+fn answer(outcome: &Outcome) -> String {
+    match outcome {
+        Ok(values) => format!("({})", list(values)),
+        Err(why) => why.to_string(),
+    }
 }
 
 /// The task of a controller, in words.

@@ -37,8 +37,12 @@ pub(crate) struct OwnView<'a> {
 impl<'a> OwnView<'a> {
     /// `None` if the schema has no such type. The tally counts the cost of showing it.
     pub(crate) fn new(schema: &'a Schema, tally: &'a Tally, entity: EntityId, image: &'a Image) -> Option<Self> {
+        let showing = Showing::new(schema, entity, image.type_id, Viewer::Own)?.counted_by(tally);
         Some(Self {
-            showing: Showing::new(schema, entity, image.type_id, Viewer::Own)?.counted_by(tally),
+            showing: match image.client {
+                Some(client) => showing.seen_by(entity, client.session),
+                None => showing,
+            },
             entity_type: schema.entity_type(image.type_id)?,
             image,
         })

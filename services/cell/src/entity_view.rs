@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use annals_def::LodLevel;
 use annals_event::Body;
-use annals_ids::{EntityId, HistoryNumber, Position};
+use annals_ids::{EntityId, HistoryNumber, Position, SessionId};
 use annals_node::{Showing, Viewer, shown_upto};
 use annals_space::Priority;
 use annals_wire::client::{Move, ViewItem};
@@ -61,6 +61,8 @@ impl ClientState {
 pub(crate) struct Own {
     /// Its id.
     pub(crate) entity: EntityId,
+    /// The client's session.
+    pub(crate) session: SessionId,
     /// Whether it was moved by something other than its client.
     pub(crate) displaced: bool,
     pub(crate) position: Option<Position>,
@@ -107,7 +109,7 @@ pub(crate) fn show(
     };
     let (local_tick, place) = (knowledge.known.sampling.local_tick(), state.whereabouts.place);
     let away = distance(own.position, place.position);
-    let showing = showing.seen_by(own.entity).from_afar(away);
+    let showing = showing.seen_by(own.entity, own.session).from_afar(away);
     let showing = showing.counted_by(knowledge.cx.tally());
     let levels = match viewer {
         Viewer::Own => &[][..],

@@ -14,7 +14,9 @@ use std::{
 use annals_def::{EntityType, Replaced, Schema, Value, check};
 use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, Part, SessionId, TypeId};
-use annals_node::{Behaviour, GhostView, OwnerError, PanicPolicy, Trail, check_args, panics::Panic, time::Mono};
+use annals_node::{
+    Behaviour, GhostView, OwnerError, PanicPolicy, Trail, check_args, check_reply, panics::Panic, time::Mono,
+};
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
 use crate::{
@@ -185,6 +187,7 @@ impl Ghost {
                 let method = entity_type.client_methods.get(usize::from(method.0));
                 method.is_some_and(|method| check_args(entity_type, method, args).is_ok())
             }
+            Body::Replied { method, outcome, .. } => check_reply(entity_type, (Part::Cell, *method), outcome).is_ok(),
             Body::Moved(place) => {
                 if place.is_sound() {
                     self.whereabouts.note(*place, hearing.at.local_tick);
@@ -255,7 +258,10 @@ impl GhostReceiver {
         let (Some(entity_type), Some(cell)) = (schema.entity_type(image.type_id), image.cell()) else {
             return;
         };
-        let recent = image.recent.iter().map(|event| as_ghosts_see(entity_type, event));
+        let recent = image
+            .recent
+            .iter()
+            .map(|event| as_ghosts_see(entity_type, image.client, event));
         let ghost = Ghost {
             holder,
             type_id: image.type_id,

@@ -290,7 +290,9 @@ fn missing(
     let message = match after {
         Some((after, events)) => {
             let sent = events.into_iter().filter(|event| event.history <= Some(newest));
-            let events: Vec<Shown> = sent.map(|event| as_ghosts_see(entity_type, event)).collect();
+            let events: Vec<Shown> = sent
+                .map(|event| as_ghosts_see(entity_type, image.client, event))
+                .collect();
             for shown in &events {
                 if let Shown::Event(event) = shown {
                     cx.tally().add_ghost_event(image.type_id, event);

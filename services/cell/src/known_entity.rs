@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Value};
-use annals_event::{Audience, Body, Cause, Event, Image};
+use annals_event::{Audience, Body, Cause, ClientLink, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
 use annals_node::OwnerContext;
 use annals_wire::bus::Shown;
@@ -165,13 +165,14 @@ pub(crate) fn real_since<'a>(image: &'a Image, recent: &'a [Event], known: Histo
     image.history_since(known).map(Iterator::collect)
 }
 
-/// The form in which an event is sent to ghosts.
-pub(crate) fn as_ghosts_see(entity_type: &EntityType, event: &Event) -> Shown {
+/// The form in which an event of an entity, which may have a client of its own, is sent to ghosts.
+pub(crate) fn as_ghosts_see(entity_type: &EntityType, own: Option<ClientLink>, event: &Event) -> Shown {
     let has_copy = match &event.body {
         Body::Changed { member, .. } => entity_type
             .property(*member)
             .is_some_and(|property| property.distribution.to_ghosts()),
         Body::Invoked { audience, .. } => *audience != Audience::Own,
+        Body::Replied { to, .. } => own.is_none_or(|own| own.session != *to),
         Body::Moved(_) => true,
         _ => false,
     };

@@ -167,6 +167,7 @@ impl Witness {
         let place = knowledge.cx.place(entity);
         Own {
             entity,
+            session: self.client.session,
             displaced: self.agreed != place,
             position: place.map(|place| place.position),
         }

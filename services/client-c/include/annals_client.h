@@ -78,6 +78,9 @@ enum annals_event_kind
   // The realm is full, and the client waits in a queue: `number`, its position, 1 for the next; `size`, the length of the
   // queue. It comes again.
   ANNALS_EVENT_KIND_QUEUED = 21,
+  // A call of the client was answered: `part`, `entity`, `type_id`, `type_name`; `number`, that of the call; `member`, the
+  // method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `text`, why.
+  ANNALS_EVENT_KIND_ANSWERED = 22,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -383,10 +386,10 @@ typedef struct annals_event {
   struct annals_position position;
   struct annals_direction direction;
   struct annals_text type_name;
-  // The name of a property or client method.
+  // The name of a property or method.
   struct annals_text member;
   struct annals_text text;
-  // Arguments, as a list.
+  // Arguments or returned values, as a list.
   const struct annals_value *args;
   const struct annals_change *changes;
   size_t change_count;
@@ -455,7 +458,7 @@ bool annals_client_poll(struct annals_client *client,
 
 // Calls an exposed method of an entity in view. The call is carried out once, however often connections break; it is
 // kept and repeated until the realm has logged its effects. `number`, which may be NULL, receives the number that
-// ANNALS_EVENT_KIND_CALL_REFUSED and ANNALS_EVENT_KIND_CALLS_LOST name. `args` are pointers to as many values, of which copies are
+// ANNALS_EVENT_KIND_ANSWERED, ANNALS_EVENT_KIND_CALL_REFUSED and ANNALS_EVENT_KIND_CALLS_LOST name. `args` are pointers to as many values, of which copies are
 // sent; numbers, text and lists are converted to the types of the method. Returns false after an error.
 bool annals_client_call(struct annals_client *client,
                         uint64_t entity,

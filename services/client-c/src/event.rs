@@ -4,7 +4,7 @@ use std::{fmt::Display, ops::Range, ptr};
 
 use annals_client::{ClientCore, DownloadId, Event, Showing, What};
 use annals_def::{EntityType, Path, Replaced, Value};
-use annals_ids::{EntityId, MemberId, Part, TypeId};
+use annals_ids::{CallNumber, EntityId, MemberId, Part, TypeId};
 
 use crate::{
     inputs::{ANNALS_PART_BASE, AnnalsBytes, AnnalsDirection, AnnalsPart, AnnalsPosition, AnnalsText, part_number},
@@ -68,6 +68,9 @@ pub enum AnnalsEventKind {
     /// The realm is full, and the client waits in a queue: `number`, its position, 1 for the next; `size`, the length of the
     /// queue. It comes again.
     Queued = 21,
+    /// A call of the client was answered: `part`, `entity`, `type_id`, `type_name`; `number`, that of the call; `member`, the
+    /// method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `text`, why.
+    Answered = 22,
 }
 
 /// How much of a property was replaced.
@@ -119,10 +122,10 @@ pub struct AnnalsEvent {
     pub position: AnnalsPosition,
     pub direction: AnnalsDirection,
     pub type_name: AnnalsText,
-    /// The name of a property or client method.
+    /// The name of a property or method.
     pub member: AnnalsText,
     pub text: AnnalsText,
-    /// Arguments, as a list.
+    /// Arguments or returned values, as a list.
     pub args: *const AnnalsValue,
     pub changes: *const AnnalsChange,
     pub change_count: usize,
@@ -374,7 +377,51 @@ impl Shown {
                     ..named(entity_type, of_part(Kind::Called, part, entity))
                 }
             }
+            Event::Shown(Showing {
+                entity,
+                what:
+                    What::Replied {
+                        part,
+                        call,
+                        method,
+                        outcome,
+                    },
+                ..
+            }) => self.answered(core, (part, entity), (call, method), outcome),
             _ => AnnalsEvent::NONE,
+        }
+    }
+
+    fn answered(
+        &mut self,
+        core: &ClientCore,
+        (part, entity): (Part, EntityId),
+        (call, method): (CallNumber, MemberId),
+        outcome: Result<Vec<Value>, impl Display>,
+    ) -> AnnalsEvent {
+        let entity_type = type_of(core, part, entity);
+        let methods = entity_type.map(|of| match part {
+            Part::Base => &of.base_methods,
+            Part::Cell => &of.cell_methods,
+        });
+        let method = methods.and_then(|methods| methods.get(usize::from(method.0)));
+        let answered = AnnalsEvent {
+            number: call.0,
+            member: method.map_or(AnnalsText::NONE, |method| AnnalsText::new(&method.name)),
+            ..named(entity_type, of_part(AnnalsEventKind::Answered, part, entity))
+        };
+        match outcome {
+            Ok(values) => {
+                self.values.push(Value::Sequence(values));
+                AnnalsEvent {
+                    args: self.values.last().map_or(ptr::null(), AnnalsValue::lent),
+                    ..answered
+                }
+            }
+            Err(error) => AnnalsEvent {
+                text: self.say(&error.to_string()),
+                ..answered
+            },
         }
     }
 

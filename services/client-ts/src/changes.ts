@@ -1,9 +1,10 @@
 import { Malformed, Reader, fromHex } from "./bytes.js";
 import { MessageRange, shownRanges } from "./message_ids.js";
+import { type Reply, readReply } from "./replies.js";
 import { longest, readCounted, readValue } from "./values.js";
 import type { Step, Stream, TypeDescription, Value } from "./world.js";
 
-/** First bytes of messages that are not about a whole property or a method. */
+/** First bytes of messages that are not about a whole property or a method. A gap of 0 is the beginning of a reply. */
 const NESTED = 0;
 const SLICE = 1;
 const GAP = 2;
@@ -24,7 +25,9 @@ export type Shown =
       readonly old: readonly Value[];
     }
   /** A client method was called. */
-  | { readonly kind: "method"; readonly method: number; readonly args: readonly Value[] };
+  | { readonly kind: "method"; readonly method: number; readonly args: readonly Value[] }
+  /** A call of this client was answered. */
+  | Reply;
 
 /** Reads bits, the most significant of each byte first. */
 class Bits {
@@ -99,6 +102,15 @@ function step(bits: Bits, spot: Spot): Spot {
   throw new Malformed("path");
 }
 
+/** The gap that comes next, if one does; 0 if a reply does. */
+function readGap(reader: Reader): bigint | undefined {
+  if (reader.peek("message id") !== GAP) {
+    return undefined;
+  }
+  reader.u8("message id");
+  return reader.number("gap");
+}
+
 /** Decodes what is shown of entities of one type, and applies it to their values. */
 export class Shower {
   private readonly properties: MessageRange;
@@ -143,18 +155,15 @@ export class Shower {
     let number = from;
     while (reader.remaining > 0) {
       number += 1n;
-      if (reader.peek("message id") === GAP) {
-        reader.u8("message id");
-        const gap = reader.number("gap");
-        if (gap === 0n) {
-          throw new Malformed("gap");
-        }
+      let gap = readGap(reader);
+      if (gap !== undefined && gap > 0n) {
         number += gap;
+        gap = readGap(reader);
       }
-      if (number > upto) {
+      if (number > upto || (gap !== undefined && gap > 0n)) {
         throw new Malformed("history number");
       }
-      told(number, this.applyOne(reader, values));
+      told(number, gap === 0n ? readReply(reader, this.type) : this.applyOne(reader, values));
     }
   }
 

@@ -1,3 +1,4 @@
+import { CallFailed, type ReturnValues } from "./asks.js";
 import { type Listener, Patience, type TransportName } from "./connection.js";
 import type { Event } from "./events.js";
 import { type Credentials, type Located, isQueued } from "./frames.js";
@@ -49,6 +50,12 @@ export interface WebTransportAccess {
   readonly certificateHashes?: () => Promise<readonly Uint8Array[]>;
 }
 
+/** How a call waits for its answer. */
+export interface AskOptions {
+  /** Milliseconds until the wait ends without an answer; by default 30 000. */
+  readonly timeoutMs?: number;
+}
+
 /** An entity in view. Its values are those that were shown, and change with the next frame: copy what is to be kept. */
 export interface Entity {
   readonly id: EntityId;
@@ -75,6 +82,8 @@ export class Client {
   private readonly connections = new Map<number, ChosenConnection>();
   private readonly patience = new Patience();
   private readonly choice = new Choice();
+  /** What to tell when a call has settled, by the core's id. */
+  private readonly asked = new Map<number, (outcome: ReturnValues | CallFailed) => void>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isCarryingOut = false;
 
@@ -151,6 +160,27 @@ export class Client {
     return this.handle(() => this.core.call(this.now(), part, entity, method, args));
   }
 
+  /**
+   * Calls a two-way method as {@link call} does, and returns a promise of its return values. The promise is rejected
+   * with a {@link CallFailed} if the server answers with an error or refuses the call, the called part is gone, no
+   * answer comes in time, or the client ends; then after the event `ended`. Throws a `CallError` if the call was not
+   * made; so also for a one-way method, and while 960 calls wait for answers.
+   */
+  ask(
+    part: Part,
+    entity: EntityId,
+    method: string,
+    args: readonly Value[],
+    { timeoutMs }: AskOptions = {},
+  ): Promise<ReturnValues> {
+    return this.handle(() => {
+      const id = this.core.ask(this.now(), part, entity, method, args, timeoutMs);
+      return new Promise((resolve, reject) => {
+        this.asked.set(id, (outcome) => (outcome instanceof CallFailed ? reject(outcome) : resolve(outcome)));
+      });
+    });
+  }
+
   /** Moves the entity that the client controls. Returns whether there was a connection to send it on. */
   moveTo(place: Place): boolean {
     return this.handle(() => this.core.moveTo(this.now(), place));
@@ -181,8 +211,9 @@ export class Client {
     }
     this.isCarryingOut = true;
     try {
-      let [outputs, events] = [this.core.takeOutputs(), this.core.takeEvents()];
-      while (outputs.length > 0 || events.length > 0) {
+      const take = () => [this.core.takeOutputs(), this.core.takeEvents(), this.core.takeSettled()] as const;
+      let [outputs, events, settled] = take();
+      while (outputs.length > 0 || events.length > 0 || settled.length > 0) {
         outputs.forEach((output) => this.execute(output));
         for (const event of events) {
           try {
@@ -194,7 +225,11 @@ export class Client {
             });
           }
         }
-        [outputs, events] = [this.core.takeOutputs(), this.core.takeEvents()];
+        for (const { id, outcome } of settled) {
+          this.asked.get(id)?.(outcome);
+          this.asked.delete(id);
+        }
+        [outputs, events, settled] = take();
       }
     } finally {
       this.isCarryingOut = false;
@@ -215,7 +250,7 @@ export class Client {
     const { attempt } = output;
     switch (output.kind) {
       case "login":
-        return this.ask(attempt, output.body);
+        return this.request(attempt, output.body);
       case "connect":
         return this.connect(attempt, output.to);
       case "frame":
@@ -229,7 +264,7 @@ export class Client {
   }
 
   /** Sends one request to the login service. */
-  private ask(attempt: number, body: Uint8Array): void {
+  private request(attempt: number, body: Uint8Array): void {
     const answered = (answer: Uint8Array | undefined) => {
       this.connections.delete(attempt);
       this.handle(() => this.core.loginAnswered(this.now(), attempt, answer));

@@ -4,7 +4,7 @@ import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
 /** SHA-256 of the protocol's grammar: both sides must have the same. */
-export const PROTOCOL = "2ce1831f283fea59ecf61612f777468061209ecfc8928a982e4b04ce96d6429d";
+export const PROTOCOL = "03740d26ad0fa72c33864e8567c658f5a901407f49be5e8dd39fb17c32ccea31";
 
 /** Maximum bytes of a frame from a client. */
 export const MAX_UPSTREAM_FRAME = 64 << 10;
@@ -228,7 +228,7 @@ const READS_PREDICTED = 1;
 /** The unit of angles in movements, radians. */
 const TURN = (2 * Math.PI) / 65536;
 
-function readPart(reader: Reader): Part {
+export function readPart(reader: Reader): Part {
   switch (reader.u8("part")) {
     case 0:
       return "base";

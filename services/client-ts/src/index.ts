@@ -3,10 +3,12 @@
  *
  * @packageDocumentation
  */
-export { type Address, Client, type Entity, type Options, type WebTransportAccess } from "./client.js";
+export { CallFailed, type ReturnValues } from "./asks.js";
+export { type Address, type AskOptions, Client, type Entity, type Options, type WebTransportAccess } from "./client.js";
 export type { Shown } from "./changes.js";
 export type { TransportName } from "./connection.js";
 export type { EndReason, Event } from "./events.js";
+export { CallError } from "./exposed.js";
 export {
   PROTOCOL,
   type Ban,
@@ -17,7 +19,8 @@ export {
   type LoginRefusal,
   type Rejection,
 } from "./frames.js";
-export { CallError, type World } from "./session.js";
+export type { CallFailure, CallOutcome, Reply, ReplyFailure } from "./replies.js";
+export type { World } from "./session.js";
 export { SpaceData, type SpaceEntry, type SpaceVersion } from "./space_data.js";
 export {
   type Change,

@@ -1,8 +1,10 @@
-import { Malformed, Writer } from "./bytes.js";
-import { CALL_OVERHEAD, Calls } from "./calls.js";
+import { Asks, type Settled } from "./asks.js";
+import { Malformed } from "./bytes.js";
+import { Calls } from "./calls.js";
 import { Shower } from "./changes.js";
 import { Downloads } from "./downloads.js";
 import type { EndReason, Event } from "./events.js";
+import { CallError, encodeCall } from "./exposed.js";
 import {
   type CallFrame,
   type CloseReason,
@@ -10,7 +12,6 @@ import {
   type DownloadProgress,
   type Located,
   type LoginRefusal,
-  MAX_UPSTREAM_FRAME,
   type Proof,
   type Rejection,
   type Ticket,
@@ -28,10 +29,8 @@ import {
   writeMovementAck,
   writeStamps,
 } from "./frames.js";
-import { callRange } from "./message_ids.js";
 import { OwnMoves } from "./own_moves.js";
 import { PREDICTED } from "./predicted.js";
-import { Mismatch, writeValue } from "./values.js";
 import { ViewGap, View } from "./view.js";
 import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 
@@ -55,6 +54,8 @@ const FIRST_RETRY = 200;
 const LAST_RETRY = 5_000;
 /** Milliseconds before a client that logged in too often tries again. */
 const THROTTLED_FOR = 60_000;
+/** Milliseconds for the answer to a call, unless the game says otherwise. */
+const ANSWER_WITHIN = 30_000;
 const ORIGIN = { x: 0, y: 0, z: 0 };
 
 /** Closes after which another attempt would be closed for the same reason. */
@@ -79,14 +80,6 @@ export type Output =
   | { readonly kind: "datagram"; readonly attempt: number; readonly bytes: Uint8Array }
   /** Close, when everything before is written, and report nothing more of the connection. */
   | { readonly kind: "close"; readonly attempt: number; readonly reason: CloseReason };
-
-/** Why a call was not made. */
-export class CallError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "CallError";
-  }
-}
 
 interface Session {
   readonly id: bigint;
@@ -121,6 +114,7 @@ export class ClientCore {
   readonly views: { readonly base: View; readonly cell: View };
   private readonly types: ReadonlyMap<number, TypeDescription>;
   private readonly calls = new Calls();
+  private readonly asks = new Asks();
   private readonly outputs: Output[] = [];
   private readonly events: Event[] = [];
   private readonly downloads = new Downloads((event) => this.events.push(event));
@@ -142,7 +136,7 @@ export class ClientCore {
   ) {
     this.types = new Map(world.types.map((type) => [type.id, type]));
     const showers = new Map(world.types.map((type) => [type.id, new Shower(type)]));
-    const view = (source: Part) => new View(source, showers, this.types, (event) => this.events.push(event));
+    const view = (source: Part) => new View(source, showers, this.types, (event) => this.shown(event));
     this.views = { base: view("base"), cell: view("cell") };
   }
 
@@ -174,6 +168,11 @@ export class ClientCore {
 
   takeEvents(): Event[] {
     return this.events.splice(0);
+  }
+
+  /** Calls of {@link ask} that have settled. */
+  takeSettled(): Settled[] {
+    return this.asks.takeSettled();
   }
 
   /** Starts the log-in. */
@@ -279,6 +278,7 @@ export class ClientCore {
 
   /** Does what is due. */
   tick(now: number): void {
+    this.asks.expire(now);
     const { phase } = this;
     switch (phase.kind) {
       case "asking":
@@ -319,13 +319,13 @@ export class ClientCore {
   deadline(): number {
     const { phase } = this;
     if ("until" in phase) {
-      return phase.until;
+      return Math.min(phase.until, this.asks.deadline());
     }
     if (phase.kind !== "playing") {
       return Infinity;
     }
     const { base, cell } = this.views;
-    const timed = [base, cell, this.calls, this.downloads, this.ownMoves];
+    const timed = [base, cell, this.calls, this.asks, this.downloads, this.ownMoves];
     return Math.min(...timed.map((one) => one.deadline()), this.successor?.until ?? Infinity);
   }
 
@@ -334,7 +334,39 @@ export class ClientCore {
    * logged its effects, over reconnections and take-overs. Throws {@link CallError}.
    */
   call(now: number, part: Part, entity: EntityId, method: string, args: readonly Value[]): bigint {
-    const message = this.encodeCall(part, entity, method, args);
+    return this.make(now, part, entity, encodeCall(this.calledType(entity), part, method, args).message);
+  }
+
+  /**
+   * Makes a call of a two-way method, and returns the id under which it settles, once. Throws {@link CallError}, or a
+   * `RangeError` if the time is not one.
+   */
+  ask(
+    now: number,
+    part: Part,
+    entity: EntityId,
+    method: string,
+    args: readonly Value[],
+    timeoutMs = ANSWER_WITHIN,
+  ): number {
+    if (!(timeoutMs >= 0)) {
+      throw new RangeError("the time for an answer must be a number of milliseconds");
+    }
+    if (this.hasEnded) {
+      throw new CallError("the client has ended");
+    }
+    const encoded = encodeCall(this.calledType(entity), part, method, args);
+    if (encoded.described.returns === undefined) {
+      throw new CallError(`${method} is one-way: it is not answered`);
+    }
+    if (this.asks.isFull) {
+      throw new CallError("too many calls wait for an answer; wait for answers");
+    }
+    const number = this.make(now, part, entity, encoded.message);
+    return this.asks.add(part, entity, number, encoded, now + timeoutMs);
+  }
+
+  private make(now: number, part: Part, entity: EntityId, message: Uint8Array): bigint {
     const number = this.calls.make(part, entity, message);
     if (number === "TooManyKept") {
       throw new CallError("too many calls are unconfirmed; wait for confirmations");
@@ -348,7 +380,8 @@ export class ClientCore {
     return number;
   }
 
-  private encodeCall(part: Part, entity: EntityId, method: string, args: readonly Value[]): Uint8Array {
+  /** The type of an entity that can be called. */
+  private calledType(entity: EntityId): TypeDescription {
     const own = this.controls;
     if (own === undefined) {
       throw new CallError("there is no session; wait for the event `connected`");
@@ -357,29 +390,7 @@ export class ClientCore {
     if (type === undefined) {
       throw new CallError(`entity ${entity} is not in view`);
     }
-    const exposed = part === "base" ? type.baseCalls : type.cellCalls;
-    const index = exposed.findIndex(({ name }) => name === method);
-    const described = exposed[index];
-    if (described === undefined) {
-      throw new CallError(`${type.name} has no exposed ${part} method ${method}`);
-    }
-    if (described.args.length !== args.length) {
-      throw new CallError(`${method} takes ${described.args.length} arguments, ${args.length} were given`);
-    }
-    const writer = new Writer();
-    callRange(exposed.length).write(writer, index);
-    described.args.forEach((stream, i) => {
-      try {
-        writeValue(writer, stream, args[i] as Value);
-      } catch (error) {
-        throw error instanceof Mismatch ? new CallError(`argument ${i + 1} of ${method}: ${error.message}`) : error;
-      }
-    });
-    const bytes = writer.finish();
-    if (bytes.length > MAX_UPSTREAM_FRAME - CALL_OVERHEAD) {
-      throw new CallError(`the arguments of ${method} take ${bytes.length} bytes, more than fit a frame`);
-    }
-    return bytes;
+    return type;
   }
 
   /** The type of an entity in view. */
@@ -578,6 +589,7 @@ export class ClientCore {
         return this.sendCalls(this.calls.gap(now, frame.part, frame.entity, frame.have));
       case "gone": {
         const numbers = this.calls.gone(frame.part, frame.entity);
+        this.asks.gone(frame.part, frame.entity);
         if (numbers.length > 0) {
           this.events.push({ kind: "callsLost", part: frame.part, entity: frame.entity, numbers });
         }
@@ -586,6 +598,7 @@ export class ClientCore {
       case "refused": {
         const { part, entity, number, reason } = frame;
         this.events.push({ kind: "callRefused", part, entity, number, reason });
+        this.asks.refused(part, entity, number, reason);
         return;
       }
       case "view":
@@ -624,6 +637,14 @@ export class ClientCore {
       }
       case "downloadEnded":
         return this.downloads.ended(frame.id);
+    }
+  }
+
+  /** A view tells what is shown. */
+  private shown(event: Event): void {
+    this.events.push(event);
+    if (event.kind === "shown" && event.shown.kind === "reply") {
+      this.asks.answered(event.entity, event.shown);
     }
   }
 
@@ -747,6 +768,7 @@ export class ClientCore {
       this.abandonSuccessor();
       this.phase = { kind: "ended" };
       this.events.push({ kind: "ended", reason });
+      this.asks.ended(reason);
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Client, Entity } from "./client.js";
 import type { Event } from "./events.js";
-import type { EntityId, Part, Place, Step, Stream, TypeDescription, Value } from "./world.js";
+import type { CallDescription, EntityId, Part, Place, Step, Stream, TypeDescription, Value } from "./world.js";
 
 /** What the compiler knows of an entity type. `annals defs generate` writes it. */
 export interface TypeShape {
@@ -20,7 +20,10 @@ export interface TypedEntity<T extends TypeShape> {
   readonly place: Place | undefined;
   /** The value of a property; `undefined` if its part is not in view. */
   get<K extends keyof T["view"]>(property: K): T["view"][K] | undefined;
-  /** Calls of the base part. Each returns the call's number, and throws a `CallError` as `Client.call` does. */
+  /**
+   * Calls of the base part. A one-way method returns the call's number, as `Client.call` does, and a two-way one a
+   * promise of the return values, as `Client.ask` does. Both throw a `CallError` if no call was made.
+   */
   readonly base: T["baseCalls"];
   /** The same of the cell part. */
   readonly cell: T["cellCalls"];
@@ -159,6 +162,10 @@ export class EntityType<T extends TypeShape> {
         return this.changed(client, entity, shown.property, { path: shown.path, old: undefined, slice: shown });
       case "method":
         this.methods.get(shown.method)?.(this.typed(client, entity) as never, ...(shown.args as never[]));
+        return;
+      case "reply":
+        // The promise of the call has it.
+        return;
     }
   }
 
@@ -187,9 +194,10 @@ export class EntityType<T extends TypeShape> {
   }
 
   private typed(client: Client, entity: Entity): TypedEntity<T> {
-    const calls = (part: Part, list: TypeDescription["baseCalls"]) => {
-      const call = (name: string) => (...args: Value[]) => client.call(part, entity.id, name, args);
-      return Object.fromEntries(list.map(({ name }) => [name, call(name)]));
+    const calls = (part: Part, list: readonly CallDescription[]) => {
+      const call = ({ name, returns }: CallDescription) => (...args: Value[]) =>
+        returns === undefined ? client.call(part, entity.id, name, args) : client.ask(part, entity.id, name, args);
+      return Object.fromEntries(list.map((described) => [described.name, call(described)]));
     };
     const { type } = this;
     return {

@@ -48,6 +48,8 @@ export interface MethodDescription {
 /** An exposed method; its place in the list is its client number. */
 export interface CallDescription extends MethodDescription {
   readonly ownOnly: boolean;
+  /** The return values in the order of the definition; only of a two-way method. */
+  readonly returns?: readonly (readonly [name: string, stream: Stream])[];
 }
 
 /** A type as clients see it. */

@@ -28,8 +28,19 @@ const TYPE = {
     { name: "onHit", declared: "onHit", args: ["UINT8", "INT16"] },
     { name: "onSay", declared: "onSay", args: ["UNICODE_STRING"] },
   ],
-  baseCalls: [],
-  cellCalls: [],
+  baseCalls: [
+    {
+      name: "price",
+      declared: "price",
+      args: ["UINT16"],
+      ownOnly: true,
+      returns: [["gold", "UINT32"], ["seller", "UNICODE_STRING"]],
+    },
+  ],
+  cellCalls: [
+    { name: "wave", declared: "wave", args: [], ownOnly: false },
+    { name: "inspect", declared: "inspect", args: [], ownOnly: false, returns: [["mood", "INT8"]] },
+  ],
 };
 
 function hexText(text) {
@@ -37,7 +48,9 @@ function hexText(text) {
 }
 
 const bag = (a, b) => ({ a, b: Uint8Array.from(Buffer.from(b)) });
-const NUMBERS = [13, 14, 15, 16, 300, 301, 302, 303, 304, 306, 307, 308, 309].map(BigInt);
+const CHANGES = [13, 14, 15, 16, 300, 301, 302, 303, 304, 306, 307, 308, 309];
+const REPLIES = [310, 313, 314, 315, 316, 317, 318, 319, 320];
+const NUMBERS = [...CHANGES, ...REPLIES].map(BigInt);
 
 test("the vectors of shown events give the values that they are meant to", () => {
   const shower = new Shower(TYPE);
@@ -81,6 +94,21 @@ test("the vectors of shown events give the values that they are meant to", () =>
   assert.deepEqual(shown.get(307n), { kind: "slice", property: 4, path: [1, "a"], at: 0, end: 1, old: [] });
   assert.deepEqual(shown.get(308n), { kind: "method", method: 0, args: [9, -9] });
   assert.deepEqual(shown.get(309n), { kind: "method", method: 1, args: ["hi"] });
+  const reply = (part, call, method, outcome) => ({ kind: "reply", part, call, method, outcome });
+  assert.deepEqual(shown.get(310n), reply("base", 1n, 0, { ok: true, values: [70_000, "Ann"] }));
+  assert.deepEqual(shown.get(313n), reply("cell", 300n, 1, { ok: true, values: [-2] }));
+  const failures = [
+    { kind: "authenticate", text: "no" },
+    { kind: "internal", text: "" },
+    { kind: "invalidArgs", text: "kind" },
+    { kind: "noReply" },
+    { kind: "noSuchEntity" },
+    { kind: "noSuchCellEntity" },
+    { kind: "custom", name: "Poor", text: "70 are missing" },
+  ];
+  failures.forEach((failure, i) => {
+    assert.deepEqual(shown.get(BigInt(314 + i)), reply("base", BigInt(2 + i), 0, { ok: false, failure }));
+  });
 });
 
 test("events that were changed on the way are applied or refused, and nothing else is thrown", () => {

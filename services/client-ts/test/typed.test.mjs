@@ -16,7 +16,10 @@ const AVATAR = {
     { name: "home", declared: "home", part: "base", stream: { kind: "TUPLE", of: "UINT8", size: 2 }, initial: "0000" },
   ],
   methods: [{ name: "onSay", declared: "onSay", args: ["UNICODE_STRING"] }],
-  baseCalls: [{ name: "ping", declared: "ping", args: ["UINT8"], ownOnly: true }],
+  baseCalls: [
+    { name: "ping", declared: "ping", args: ["UINT8"], ownOnly: true },
+    { name: "buy", declared: "buy", args: ["UINT8"], ownOnly: true, returns: [["gold", "INT64"]] },
+  ],
   cellCalls: [
     { name: "__proto__", declared: "__proto__", args: [], ownOnly: true },
     { name: "say", declared: "say", args: [], ownOnly: true },
@@ -39,12 +42,13 @@ function fake() {
     entity: (id) => inView.get(id),
     entities: () => [...inView.values()],
     call: (...call) => BigInt(calls.push(call)),
+    ask: async (...call) => ({ gold: BigInt(calls.push(["asked", ...call])) }),
   };
 }
 
 const shown = (entity, what) => ({ kind: "shown", part: "base", entity, number: 1n, shown: what });
 
-test("entities of a type are read and called by name", () => {
+test("entities of a type are read and called by name", async () => {
   const client = fake();
   const avatars = new Types([AVATAR, CHEST]).of("Avatar");
   const avatar = avatars.entity(client, 10n);
@@ -57,6 +61,8 @@ test("entities of a type are read and called by name", () => {
     ["cell", 10n, "say", []],
     ["cell", 10n, "__proto__", []],
   ]);
+  assert.deepEqual(await avatar.base.buy(7), { gold: 4n });
+  assert.deepEqual(client.calls[3], ["asked", "base", 10n, "buy", [7]]);
   assert.equal(avatars.entity(client, 11n), undefined, "a chest");
   assert.equal(avatars.entity(client, 12n), undefined, "not in view");
   assert.deepEqual(avatars.entities(client).map(({ id }) => id), [10n]);
@@ -107,6 +113,8 @@ test("whole states and client methods are told, of entities in view", () => {
   types.dispatch(client, shown(10n, { kind: "method", method: 0, args: ["hello"] }));
   types.dispatch(client, shown(99n, { kind: "method", method: 0, args: ["nobody"] }));
   types.dispatch(client, shown(11n, { kind: "method", method: 0, args: ["a chest"] }));
+  const outcome = { ok: true, values: [1n] };
+  types.dispatch(client, shown(10n, { kind: "reply", part: "base", call: 1n, method: 0, outcome }));
   types.dispatch(client, { kind: "resumed" });
   assert.deepEqual(told, [[10n, 7, 5], [10n, "hello"]]);
 });

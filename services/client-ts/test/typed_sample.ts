@@ -11,7 +11,8 @@ export function use(client: Client, id: bigint): void {
   const hp: number | undefined = avatar?.get("hp");
   const number: bigint | undefined = avatar?.base.ping(3);
   avatar?.cell.say("hello");
-  void [hp, number];
+  const name: Promise<string> | undefined = avatar?.base.whoIs().then((is) => is.name + (is.playedSeconds - 1));
+  void [hp, number, name];
 
   avatars.on("hp", (own, { value, old }) => own.base.ping(value - (old ?? 0)));
   monsters.on("effects", (_, { value, slice }) => void [value.length + 1, slice?.old[0]?.strength]);
@@ -25,6 +26,10 @@ export function use(client: Client, id: bigint): void {
   avatar?.get("mana");
   // @ts-expect-error: it takes a number
   avatar?.base.ping("3");
+  // @ts-expect-error: it is two-way
+  const made: bigint | undefined = avatar?.base.whoIs();
+  // @ts-expect-error: it returns no such value
+  avatar?.base.whoIs().then(({ gold }) => void [gold, made]);
   // @ts-expect-error: `say` is not a method of the base part
   avatar?.base.say("hello");
   // @ts-expect-error: `hp` has no parts

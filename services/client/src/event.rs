@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use annals_def::{Change, Replaced, Value};
-use annals_event::SpaceVersion;
+use annals_event::{Outcome, SpaceVersion};
 use annals_ids::{
     CallNumber, Direction, EntityId, Epoch, Hash, HistoryNumber, MemberId, Part, Position, SessionId, SpaceId, TypeId,
 };
@@ -266,6 +266,16 @@ pub enum What {
         method: MemberId,
         /// Its arguments.
         args: Vec<Value>,
+    },
+    /// A call of this client was answered: its return values, or an error.
+    Replied {
+        /// The part that was called.
+        part: Part,
+        /// The number of the call.
+        call: CallNumber,
+        /// Index of the method among those of the part.
+        method: MemberId,
+        outcome: Outcome,
     },
 }
 

@@ -4,6 +4,7 @@ use annals_def::{
     Mismatch, Path, Replaced, Schema, Step, Value,
     typed::{Typed, members_of},
 };
+use annals_event::Outcome;
 use annals_ids::{CallNumber, EntityId, Part, TypeId};
 use thiserror::Error;
 
@@ -52,6 +53,17 @@ pub enum EntityEvent<'e> {
         type_id: TypeId,
         /// What was replaced.
         change: Replaced,
+    },
+    /// A call of this client was answered.
+    Answered {
+        /// The part that was called.
+        part: Part,
+        /// The method's client number.
+        method: u16,
+        /// The number of the call.
+        call: CallNumber,
+        /// The returned values, or the error.
+        outcome: &'e Outcome,
     },
 }
 
@@ -139,6 +151,23 @@ pub fn entity_events<'e>(core: &ClientCore, event: &'e Event) -> Vec<(TypeId, En
 fn shown<'e>(core: &ClientCore, type_id: TypeId, what: &'e What) -> Option<EntityEvent<'e>> {
     let entity_type = core.schema().entity_type(type_id)?;
     Some(match what {
+        What::Replied {
+            part,
+            call,
+            method,
+            outcome,
+        } => {
+            let methods = match part {
+                Part::Base => &entity_type.base_methods,
+                Part::Cell => &entity_type.cell_methods,
+            };
+            EntityEvent::Answered {
+                part: *part,
+                method: methods.get(usize::from(method.0))?.client_id?,
+                call: *call,
+                outcome,
+            }
+        }
         What::Called { method, args } => EntityEvent::Called {
             method: entity_type.client_methods.get(usize::from(method.0))?.client_id?,
             args,

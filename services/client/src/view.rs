@@ -11,8 +11,8 @@ use annals_ids::{
     Direction, EntityId, Hash, HistoryNumber, MemberId, Part, Position, SpaceId, Tick, TypeId, WorldTime,
 };
 use annals_wire::client::{
-    ClientMember, Known, MAX_KEPT, MAX_STAMPS, Movements, Moves, Shown, ShownReader, Stamp, Stamps, ViewFrame,
-    ViewItem, args_hash, change_hash, property_hash, read_properties,
+    ClientMember, Known, MAX_KEPT, MAX_STAMPS, Movements, Moves, Reply, Shown, ShownReader, Stamp, Stamps, ViewFrame,
+    ViewItem, args_hash, change_hash, exposed_method, outcome_hash, property_hash, read_properties,
     volatile::{Facing, Motion, MovementAck, Placing, Unreadable, VolatileReader},
 };
 
@@ -667,6 +667,7 @@ impl EntityView {
             let (hash, what) = match event {
                 Shown::Property { member, change } => self.change(entity_type, member, change)?,
                 Shown::Method { member, args } => called(entity_type, member, args).ok_or(ViewGap)?,
+                Shown::Reply(reply) => replied(entity_type, reply).ok_or(ViewGap)?,
             };
             self.upto = number;
             tell(number, hash, what);
@@ -730,6 +731,25 @@ fn called(entity_type: &EntityType, member: ClientMember, args: Vec<Value>) -> O
     let index = *entity_type.client_method_ids().get(usize::from(member.0))?;
     let hash = args_hash(entity_type.client_methods.get(usize::from(index.0))?, &args)?;
     Some((hash, What::Called { method: index, args }))
+}
+
+fn replied(entity_type: &EntityType, reply: Reply) -> Option<(Hash, What)> {
+    let method = exposed_method(entity_type, reply.part, reply.member)?;
+    let methods = match reply.part {
+        Part::Base => &entity_type.base_methods,
+        Part::Cell => &entity_type.cell_methods,
+    };
+    let hash = outcome_hash(methods.get(usize::from(method.0))?, &reply.outcome)?;
+    let Reply {
+        part, call, outcome, ..
+    } = reply;
+    let what = What::Replied {
+        part,
+        call,
+        method,
+        outcome,
+    };
+    Some((hash, what))
 }
 
 /// The initial values of an entity of this type, by client number.

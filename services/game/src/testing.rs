@@ -374,7 +374,7 @@ impl TestRealm {
                 What::Called { method, args } if meant.is_some_and(|meant| meant.index == *method) => {
                     Some(args.clone())
                 }
-                What::Called { .. } | What::Changed { .. } => None,
+                What::Called { .. } | What::Changed { .. } | What::Replied { .. } => None,
             },
             _ => None,
         });

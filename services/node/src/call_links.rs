@@ -297,12 +297,20 @@ impl OwnerContext {
         self.journal.consume(link, message.number, message.trace);
         self.trace = message.trace;
         self.call_links.taken.insert(link, sender);
-        let wants_reply = matches!(message.call, Call::Method { wants_reply: true, .. } | Call::Locate);
+        // The method of an exposed call is known once its message is read.
+        let (wants_reply, method) = match message.call {
+            Call::Method {
+                wants_reply, method, ..
+            } => (wants_reply, Some(method)),
+            Call::Locate => (true, None),
+            _ => (false, None),
+        };
         Arrival::Taken(Caller {
             link,
             home: message.from_home,
             number: message.number,
             wants_reply,
+            method,
         })
     }
 

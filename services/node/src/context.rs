@@ -13,12 +13,13 @@ mod movement_control;
 mod others;
 mod personal;
 mod properties;
+mod replies;
 mod requests;
 mod service;
 mod sight;
 mod space;
 
-use annals_def::{EntityType, Method, Property, Value, check};
+use annals_def::{Argument, EntityType, Method, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, Image, Link, Outcome, Place, Timer};
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, Mailbox, MemberId, Part, SessionId, TimerId, TypeId, WorldTime,
@@ -28,6 +29,7 @@ pub use creation::Stored;
 pub use denied::Denied;
 pub use others::FOUND_LIMIT;
 use properties::fits;
+pub use replies::check_reply;
 
 use crate::{
     around::Around,
@@ -177,6 +179,7 @@ impl<'a> Context<'a> {
             home: self.image().home,
             number: CallNumber(0),
             wants_reply: false,
+            method: None,
         };
         if !self.cx.call_direct(self.entity, to.address(), &call, caller) {
             self.cx.call(from, to.address(), to.home, call);
@@ -292,7 +295,7 @@ impl<'a> Context<'a> {
     /// # let monster = scene.monster;
     /// # scene.on_cell(move |own| {
     /// # let link = event::Link { from: monster.address(), to: own.context.mailbox(Part::Cell).address() };
-    /// # let caller = Caller { link, home: monster.home, number: ids::CallNumber(0), wants_reply: false };
+    /// # let caller = Caller { link, home: monster.home, number: ids::CallNumber(0), wants_reply: false, method: None };
     /// own.context.answer(&caller, Ok(vec![Value::Int(3)]));
     /// # Ok(()) });
     /// ```
@@ -347,7 +350,7 @@ impl<'a> Context<'a> {
         let entity_type = self.entity_type();
         let found = entity_type.client_method_named(method);
         let found = found.ok_or_else(|| self.unknown(format!("client method {method}")))?;
-        let bytes = measure(entity_type, found, &args)?;
+        let bytes = measure(entity_type, found, &found.args, &args)?;
         self.cx.needs(bytes)?;
         let body = Body::Invoked {
             method: found.index,
@@ -624,7 +627,7 @@ impl<'a> Context<'a> {
             entity_type: receiver.name.clone(),
             what: format!("{} method {method}", to.part),
         })?;
-        let bytes = measure(receiver, found, &args)?;
+        let bytes = measure(receiver, found, &found.args, &args)?;
         let call = Call::Method {
             method: found.index,
             args,
@@ -655,21 +658,26 @@ impl<'a> Context<'a> {
 /// # Errors
 /// When their number or a type does not fit, or they are too large.
 pub fn check_args(entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<(), Denied> {
-    measure(entity_type, method, args).map(|_| ())
+    measure(entity_type, method, &method.args, args).map(|_| ())
 }
 
-/// As [`check_args`]; returns the size of the arguments, bytes.
-fn measure(entity_type: &EntityType, method: &Method, args: &[Value]) -> Result<usize, Denied> {
+/// Checks arguments or return values of a method, and returns their size, bytes.
+fn measure(
+    entity_type: &EntityType,
+    method: &Method,
+    declared: &[Argument],
+    values: &[Value],
+) -> Result<usize, Denied> {
     let mut bytes = 0;
     let name = || format!("{}.{}", entity_type.name, method.name);
-    if args.len() != method.args.len() {
+    if values.len() != declared.len() {
         return Err(Denied::Arguments {
             method: name(),
-            wanted: method.args.len(),
-            given: args.len(),
+            wanted: declared.len(),
+            given: values.len(),
         });
     }
-    for (argument, value) in method.args.iter().zip(args) {
+    for (argument, value) in declared.iter().zip(values) {
         check(&argument.data_type, value).map_err(|source| Denied::Mismatch {
             member: format!("{}({})", name(), argument.name),
             source: Box::new(source),

@@ -690,7 +690,11 @@ impl<R: Role> Owner<R> {
             }),
             Err(error) => Some(Answer::Fail(error)),
         };
-        // The entity exists, so only a panic leaves no answer.
+        self.answer(caller, answer);
+    }
+
+    /// Answers a call with what its method returned. The entity existed, so only a panic leaves no answer.
+    fn answer(&mut self, caller: &Caller, answer: Option<Answer>) {
         let answer = answer.unwrap_or_else(|| Answer::Fail(CallError::Internal("the method panicked".to_owned())));
         if let Some(outcome) = answer.outcome() {
             self.cx.reply(caller, outcome);
@@ -703,10 +707,16 @@ impl<R: Role> Owner<R> {
         let read = read.and_then(|(method, args)| self.limit(entity, method, caller).map(|()| (method, args)));
         match read {
             Ok((method, args)) => {
-                // A client sees the effects of its call, and receives no other answer.
-                self.cx.run(entity, self.role.around(), |behaviour, context| {
+                let found = self.cx.entity_type(entity).and_then(|found| self.method(found, method));
+                let caller = &Caller {
+                    wants_reply: found.is_some_and(Method::is_two_way),
+                    method: Some(method),
+                    ..*caller
+                };
+                let answer = self.cx.run(entity, self.role.around(), |behaviour, context| {
                     behaviour.call(context, method, &args, caller)
                 });
+                self.answer(caller, answer);
             }
             Err(reason) if sender == self.cx.owner() => {
                 let status = ClientCallStatus::Refused(caller.link, caller.number, reason);

@@ -307,13 +307,17 @@ impl OwnerContext {
         if let (Some(entity), Body::Placed(None)) = (entity, &body) {
             self.routes.forget(entity);
         }
-        let counted = entity.zip(Member::changed_by(&body));
+        let counted = entity.zip(Member::changed_by(subject, &body));
+        // The call was counted when it came.
+        let is_answer = matches!(body, Body::Replied { .. });
         let ended = Self::ended_cell_of(subject, &body);
         let bytes = self.journal.record(subject, shown, body);
         if let Some((entity, member)) = counted
             && let Some(image) = self.image(entity)
         {
-            self.tally.add(image.type_id, member, CostKind::Changes, 1);
+            if !is_answer {
+                self.tally.add(image.type_id, member, CostKind::Changes, 1);
+            }
             self.tally.add(image.type_id, member, CostKind::Log, bytes);
         }
         if let (Some(entity), true) = (entity, placed) {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Method, Property, Schema, Value};
-use annals_event::{Audience, Body, Event};
-use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
-use annals_wire::client::{ClientMember, ShownWriter, ViewItem};
+use annals_event::{Audience, Body, Event, Subject};
+use annals_ids::{EntityId, HistoryNumber, MemberId, Part, SessionId, TypeId};
+use annals_wire::client::{ClientMember, Reply, ShownWriter, ViewItem};
 
 use crate::{
     tally::{CostKind, Member, Tally},
@@ -39,8 +39,8 @@ pub struct Showing<'a> {
     entity_type: &'a EntityType,
     entity: EntityId,
     viewer: Viewer,
-    /// The entity that the viewing client controls, if it is another one.
-    seen_by: Option<EntityId>,
+    /// The entity that the viewing client controls, and its session.
+    seen_by: Option<(EntityId, SessionId)>,
     /// Distance, metres.
     distance: f32,
     /// Level of detail: members of a finer level are not sent.
@@ -65,11 +65,11 @@ impl<'a> Showing<'a> {
         })
     }
 
-    /// The same, seen by the client of another entity, which may be shown calls of its own.
+    /// The same, seen by the client that controls `viewer` in this session: it is shown what is for it alone.
     #[must_use]
-    pub fn seen_by(self, viewer: EntityId) -> Self {
+    pub fn seen_by(self, viewer: EntityId, session: SessionId) -> Self {
         Self {
-            seen_by: Some(viewer),
+            seen_by: Some((viewer, session)),
             ..self
         }
     }
@@ -259,9 +259,24 @@ impl<'a> Showing<'a> {
                 let member = ClientMember(self.known_method(method)?.client_id?);
                 writer.method(number, member, args).expect(FITS);
             }
+            Body::Replied {
+                to,
+                number: call,
+                method,
+                outcome,
+            } => {
+                let (part, member) = self.seen_reply(event.subject, *to, *method)?;
+                let reply = Reply {
+                    part,
+                    call: *call,
+                    member,
+                    outcome: outcome.clone(),
+                };
+                writer.reply(number, &reply).expect(FITS);
+            }
             _ => return None,
         }
-        self.count(Member::changed_by(&event.body)?, writer.len() - before);
+        self.count(Member::changed_by(event.subject, &event.body)?, writer.len() - before);
         Some(())
     }
 
@@ -302,10 +317,35 @@ impl<'a> Showing<'a> {
             Viewer::Others => match audience {
                 Audience::Own => false,
                 Audience::Others | Audience::All => method.detail_distance.is_none_or(|reach| self.distance <= reach),
-                Audience::Of(viewer) => self.seen_by == Some(viewer),
+                Audience::Of(viewer) => self.seen_by.is_some_and(|(seen_by, _)| seen_by == viewer),
             },
         };
         is_meant.then_some(method)
+    }
+
+    /// The part and method of an answer to this client, as its type declares the method: it must return the same values.
+    fn seen_reply(&self, subject: Subject, to: SessionId, method: MemberId) -> Option<(Part, ClientMember)> {
+        let Subject::Entity(_, part) = subject else { return None };
+        self.seen_by.filter(|(_, session)| *session == to)?;
+        let seen_as = self.seen_as();
+        let (called, known, exposed) = match part {
+            Part::Base => (
+                &self.entity_type.base_methods,
+                &seen_as.base_methods,
+                seen_as.exposed_base_methods(),
+            ),
+            Part::Cell => (
+                &self.entity_type.cell_methods,
+                &seen_as.cell_methods,
+                seen_as.exposed_cell_methods(),
+            ),
+        };
+        let called = called.get(usize::from(method.0))?;
+        let place = exposed.iter().position(|index| {
+            let known = known.get(usize::from(index.0));
+            known.is_some_and(|known| known.name == called.name && known.returns == called.returns)
+        })?;
+        Some((part, ClientMember(u16::try_from(place).ok()?)))
     }
 
     fn is_seen(&self, property: &Property) -> bool {

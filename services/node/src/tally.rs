@@ -8,8 +8,8 @@
 use std::cell::{Cell, RefCell};
 
 use annals_def::{EntityType, Schema, Value};
-use annals_event::{Body, Event, latest::call::put_properties};
-use annals_ids::{MemberId, TypeId};
+use annals_event::{Body, Event, Subject, latest::call::put_properties};
+use annals_ids::{MemberId, Part, TypeId};
 
 /// A member of an entity type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,7 +112,7 @@ impl Tally {
 
     /// Counts an event, as sent to owners with a ghost of an entity of this type.
     pub fn add_ghost_event(&self, type_id: TypeId, event: &Event) {
-        if let Some(member) = Member::changed_by(&event.body) {
+        if let Some(member) = Member::changed_by(event.subject, &event.body) {
             self.add(
                 type_id,
                 member,
@@ -162,10 +162,15 @@ impl Tally {
 }
 
 impl Member {
-    /// The property changed, or the client method called, by an event.
+    /// The property changed, the client method called, or the method answered, by an event.
     #[must_use]
-    pub fn changed_by(body: &Body) -> Option<Member> {
+    pub fn changed_by(subject: Subject, body: &Body) -> Option<Member> {
         match body {
+            Body::Replied { method, .. } => match subject {
+                Subject::Entity(_, Part::Base) => Some(Member::BaseMethod(*method)),
+                Subject::Entity(_, Part::Cell) => Some(Member::CellMethod(*method)),
+                Subject::Owner => None,
+            },
             Body::Changed { member, .. } | Body::Restated { member } => Some(Member::Property(*member)),
             Body::Invoked { method, .. } => Some(Member::ClientMethod(*method)),
             _ => None,

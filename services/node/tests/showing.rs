@@ -84,6 +84,7 @@ fn told_from_afar(schema: &Schema, viewer: Viewer, distance: f32, events: &[Even
                     let index = avatar.client_method_ids()[usize::from(member.0)];
                     format!("{} {args:?}", avatar.client_methods[usize::from(index.0)].name)
                 }
+                Shown::Reply(reply) => format!("{} {:?}", reply.call, reply.outcome),
             };
             told.push((number.0, text));
         }

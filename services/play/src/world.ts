@@ -3,7 +3,7 @@
 import type { TypeDescription } from "annals-client";
 
 /** The fingerprint of what clients see of the definitions that this was generated from. */
-export const CLIENT_SCHEMA = "dcade578dc1d502d86464d78b599796102ca8b7df3a8302e9f765f06011b58bf";
+export const CLIENT_SCHEMA = "f023b51b28c902b02efc03b025a925d76b8148147a2f46cfe6e707dcb683fc0f";
 
 /** `APPEARANCE` */
 export interface Appearance {
@@ -108,13 +108,13 @@ export interface AccountMethods {
   onRefused(reason: string): void;
 }
 
-/** What clients can call of the base part. Each call returns its number. */
+/** What clients can call of the base part. A call returns its number, or a promise of what the method returns. */
 export interface AccountBaseCalls {
   createAvatar(name: string, appearance: Appearance): bigint;
   enterWorld(name: string): bigint;
 }
 
-/** What clients can call of the cell part. Each call returns its number. */
+/** What clients can call of the cell part. A call returns its number, or a promise of what the method returns. */
 export interface AccountCellCalls {
 }
 
@@ -189,9 +189,10 @@ export interface AvatarMethods {
   onOutcome(what: number, done: number, said: string): void;
 }
 
-/** What clients can call of the base part. Each call returns its number. */
+/** What clients can call of the base part. A call returns its number, or a promise of what the method returns. */
 export interface AvatarBaseCalls {
   logOff(): bigint;
+  whoIs(): Promise<{ readonly name: string; readonly playedSeconds: number }>;
   ping(number: number): bigint;
   proposeTrade(partner: bigint): bigint;
   cancelTrade(trade: Deal): bigint;
@@ -205,9 +206,10 @@ export interface AvatarBaseCalls {
   addFriend(name: string): bigint;
 }
 
-/** What clients can call of the cell part. Each call returns its number. */
+/** What clients can call of the cell part. A call returns its number, or a promise of what the method returns. */
 export interface AvatarCellCalls {
   wave(): bigint;
+  inspect(): Promise<{ readonly health: number; readonly mood: number }>;
   emote(emote: number): bigint;
   setMood(mood: number): bigint;
   say(text: string): bigint;
@@ -248,11 +250,11 @@ export interface MonsterMethods {
   onDamage(damage: number, from: bigint): void;
 }
 
-/** What clients can call of the base part. Each call returns its number. */
+/** What clients can call of the base part. A call returns its number, or a promise of what the method returns. */
 export interface MonsterBaseCalls {
 }
 
-/** What clients can call of the cell part. Each call returns its number. */
+/** What clients can call of the cell part. A call returns its number, or a promise of what the method returns. */
 export interface MonsterCellCalls {
   strike(): bigint;
 }
@@ -276,11 +278,11 @@ export type ChestMethodId = (typeof ChestMethodId)[keyof typeof ChestMethodId];
 export interface ChestMethods {
 }
 
-/** What clients can call of the base part. Each call returns its number. */
+/** What clients can call of the base part. A call returns its number, or a promise of what the method returns. */
 export interface ChestBaseCalls {
 }
 
-/** What clients can call of the cell part. Each call returns its number. */
+/** What clients can call of the cell part. A call returns its number, or a promise of what the method returns. */
 export interface ChestCellCalls {
   turnKey(key: Uint8Array): bigint;
 }
@@ -366,6 +368,7 @@ export const WORLD: readonly TypeDescription[] = [
     ],
     baseCalls: [
       { name: "logOff", declared: "logOff", args: [], ownOnly: true },
+      { name: "whoIs", declared: "whoIs", args: [], ownOnly: true, returns: [["name", "UNICODE_STRING"], ["playedSeconds", "UINT32"]] },
       { name: "ping", declared: "ping", args: ["UINT32"], ownOnly: true },
       { name: "proposeTrade", declared: "proposeTrade", args: ["UINT64"], ownOnly: true },
       { name: "cancelTrade", declared: "cancelTrade", args: [{ kind: "FIXED_DICT", allowNone: false, fields: [["asker", "UINT64"], ["number", "UINT64"]] }], ownOnly: true },
@@ -380,6 +383,7 @@ export const WORLD: readonly TypeDescription[] = [
     ],
     cellCalls: [
       { name: "wave", declared: "wave", args: [], ownOnly: false },
+      { name: "inspect", declared: "inspect", args: [], ownOnly: false, returns: [["health", "INT32"], ["mood", "UINT8"]] },
       { name: "emote", declared: "emote", args: ["UINT8"], ownOnly: true },
       { name: "setMood", declared: "setMood", args: ["UINT8"], ownOnly: true },
       { name: "say", declared: "say", args: ["UNICODE_STRING"], ownOnly: true },

@@ -146,7 +146,7 @@ impl Sent {
             };
             let bytes = (before - reader.remaining()) as u64;
             match shown {
-                Shown::Method { .. } => self.calls += bytes,
+                Shown::Method { .. } | Shown::Reply(_) => self.calls += bytes,
                 Shown::Property { member, change } => {
                     self.changes += bytes;
                     let at = usize::from(member.0);

@@ -127,6 +127,9 @@ fn shown_of(entity_type: &EntityType, bytes: &[u8]) {
                         .method(number, member, &args)
                         .expect("what was read can be written");
                 }
+                Ok(Some((number, Shown::Reply(reply)))) => {
+                    writer.reply(number, &reply).expect("what was read can be written");
+                }
                 Ok(None) => break,
                 Err(_) => return,
             }

@@ -1,6 +1,7 @@
 //! Checkers of every run, one file per promise. A checker returns violations as text.
 
 pub mod accounts;
+pub mod answers;
 pub mod bootstrap;
 pub mod calls;
 pub mod creations;
@@ -28,9 +29,10 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All checkers, by name.
-pub const ALL: [(&str, Check); 21] = [
+pub const ALL: [(&str, Check); 22] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
+    ("a client is shown the answers to its calls", answers::check),
     ("numbers are dense", numbers::check),
     ("one real per entity", one_real::check),
     ("ghosts converge", ghosts::check),

@@ -71,7 +71,7 @@ const DEFINITION: &str = r"<root>
     <onLeap> <Arg> UINT32 </Arg> </onLeap>
   </ClientMethods>
   <CellMethods>
-    <mark> <Exposed/> <Arg> UINT32 </Arg> </mark>
+    <mark> <Exposed/> <Arg> UINT32 </Arg> <ReturnValues> <id> UINT32 </id> </ReturnValues> </mark>
     <passOn> <Exposed/> <Arg> UINT32 </Arg> </passOn>
     <nudge> <Arg> UINT32 </Arg> </nudge>
     <askBase> <Exposed/> <Arg> UINT32 </Arg> </askBase>
@@ -79,7 +79,7 @@ const DEFINITION: &str = r"<root>
     <leap> <Exposed/> <Arg> UINT32 </Arg> </leap>
   </CellMethods>
   <BaseMethods>
-    <rename> <Exposed/> <Arg> UINT32 </Arg> </rename>
+    <rename> <Exposed/> <Arg> UINT32 </Arg> <ReturnValues> <id> UINT32 </id> </ReturnValues> </rename>
     <jot> <Exposed/> <Arg> UINT32 </Arg> </jot>
     <deal> <Exposed/> <Arg> UINT32 </Arg> </deal>
     <note> <Arg> UINT32 </Arg> </note>
@@ -221,6 +221,7 @@ impl Game {
                 if let Some(sight) = self.squints {
                     squint(context, sight, id);
                 }
+                return answer(id);
             }
             "passOn" => {
                 Self::add(context, "secret", 3);
@@ -266,6 +267,7 @@ impl Game {
                     .set("title", Value::UInt(u64::from(id)))
                     .unwrap_or_else(|denied| panic!("{denied}"));
                 context.store().unwrap_or_else(|denied| panic!("{denied}"));
+                return answer(id);
             }
             "jot" => {
                 Self::change(context, "journal");
@@ -289,11 +291,16 @@ impl Game {
                     .call(cell, "nudge", vec![Value::UInt(u64::from(id))])
                     .unwrap_or_else(|denied| panic!("{denied}"));
             }
-            "echo" => return Answer::Return(vec![Value::UInt(u64::from(id))]),
+            "echo" => return answer(id),
             other => panic!("there is no base method {other}"),
         }
         Answer::DONE
     }
+}
+
+/// The answer with a number.
+fn answer(id: u32) -> Answer {
+    Answer::Return(vec![Value::UInt(u64::from(id))])
 }
 
 /// Writes to the space's data: sets a value, removes one, or sets the time of day.

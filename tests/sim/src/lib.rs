@@ -53,6 +53,8 @@ pub struct Report {
     pub parts: usize,
     /// Calls that clients made.
     pub calls: usize,
+    /// Answers that clients were shown.
+    pub answers: usize,
     pub hand_overs: usize,
     /// Ledger entries that changed something.
     pub entries: usize,
@@ -190,7 +192,7 @@ fn report(world: &World, archive: &Archive) -> Report {
     let parts = told.clone().filter(|told| match told {
         annals_client::Event::Shown(showing) => match &showing.what {
             annals_client::What::Changed { change, .. } => !change.is_whole(),
-            annals_client::What::Called { .. } => false,
+            annals_client::What::Called { .. } | annals_client::What::Replied { .. } => false,
         },
         _ => false,
     });
@@ -200,6 +202,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         shown: told.clone().count(),
         parts: parts.count(),
         calls: world.clients.iter().map(|client| client.made.len()).sum(),
+        answers: check::answers::count(world),
         hand_overs: events
             .clone()
             .filter(|event| matches!(event.body, Body::Onloaded { .. }))

@@ -129,12 +129,18 @@ fn all_invariants_hold_for_every_seed() {
     );
 }
 
-/// Whether there was a trade, an activation of a pet, an entity created on request, a registration, a call for one client, a
-/// further cell part on another cell, a download, a cell part destroyed by another owner, and a body in view through the
-/// hysteresis; otherwise the run did not test these.
+/// Whether there was a trade, an answer to a client, an activation of a pet, an entity created on request, a registration,
+/// a call for one client, a further cell part on another cell, a download, a cell part destroyed by another owner, and a
+/// body in view through the hysteresis; otherwise the run did not test these.
 fn has_everything(sum: &Report) -> bool {
     let requested = sum.created > 0 && sum.registered > 0 && sum.carried > 0 && sum.directed > 0 && sum.further.1 > 0;
-    sum.trades > 0 && sum.lives > 0 && sum.downloaded > 0 && requested && sum.ended > 0 && sum.marched.held > 0
+    sum.trades > 0
+        && sum.answers > 0
+        && sum.lives > 0
+        && sum.downloaded > 0
+        && requested
+        && sum.ended > 0
+        && sum.marched.held > 0
 }
 
 /// The result of each seed, in order.
@@ -167,6 +173,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.shown += report.shown;
     sum.parts += report.parts;
     sum.calls += report.calls;
+    sum.answers += report.answers;
     sum.hand_overs += report.hand_overs;
     sum.entries += report.entries;
     sum.trades += report.trades;

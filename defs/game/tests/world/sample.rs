@@ -101,7 +101,7 @@ fn called(stage: &TestRealm, player: usize, entity: EntityId, name: &str) -> Vec
                 let is_meant = named.into_iter().any(|found| found.index == *method);
                 is_meant.then(|| args.clone())
             }
-            What::Changed { .. } => None,
+            What::Changed { .. } | What::Replied { .. } => None,
         },
         _ => None,
     });

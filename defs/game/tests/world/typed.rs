@@ -258,6 +258,7 @@ fn caller() -> Caller {
         home: OwnerId(3),
         number: CallNumber(77),
         wants_reply: true,
+        method: None,
     }
 }
 
@@ -295,14 +296,16 @@ fn arguments_of_the_wrong_type_are_answered_with_an_error() {
 
 #[test]
 fn a_deferred_reply_round_trips_through_its_note() {
-    let later = Later::<server::TakeDamageReply>::new(&caller());
-    let note = later.to_note();
-    assert_eq!(Later::from_note(&note), Some(later));
-    for end in 0..note.len() {
-        assert_eq!(Later::<server::TakeDamageReply>::from_note(&note[..end]), None, "{end}");
+    for method in [None, Some(MemberId(3))] {
+        let later = Later::<server::TakeDamageReply>::new(&Caller { method, ..caller() });
+        let note = later.to_note();
+        assert_eq!(Later::from_note(&note), Some(later));
+        for end in 0..note.len() {
+            assert_eq!(Later::<server::TakeDamageReply>::from_note(&note[..end]), None, "{end}");
+        }
+        let longer = [&note[..], &[0]].concat();
+        assert_eq!(Later::<server::TakeDamageReply>::from_note(&longer), None);
     }
-    let longer = [&note[..], &[0]].concat();
-    assert_eq!(Later::<server::TakeDamageReply>::from_note(&longer), None);
 }
 
 /// A client that records its callbacks.

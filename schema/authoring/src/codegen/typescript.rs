@@ -195,12 +195,17 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
         let calls = self::methods(list, exposed);
         text.gap();
         text.block_doc(&format!(
-            "What clients can call of the {} part. Each call returns its number.",
+            "What clients can call of the {} part. A call returns its number, or a promise of what the method returns.",
             part.to_ascii_lowercase()
         ));
         text.open(&format!("export interface {name}{part}Calls {{"));
         for (method, member) in &calls {
-            text.line(&format!("{member}({}): bigint;", arguments(&method.args, shapes)));
+            let returned = if method.is_two_way() {
+                format!("Promise<{}>", returned(&method.returns, shapes))
+            } else {
+                "bigint".to_owned()
+            };
+            text.line(&format!("{member}({}): {returned};", arguments(&method.args, shapes)));
         }
         text.close("}");
     }
@@ -268,6 +273,15 @@ fn arguments(arguments: &[Argument], shapes: &Shapes) -> String {
         format!("{name}: {}", spelled(&argument.data_type, shapes))
     });
     spelled.collect::<Vec<_>>().join(", ")
+}
+
+/// The values that a method returns, as an object.
+fn returned(returns: &[Argument], shapes: &Shapes) -> String {
+    let fields = returns.iter().map(|argument| {
+        let (name, of) = (key(&argument.name), spelled(&argument.data_type, shapes));
+        format!("readonly {name}: {of}")
+    });
+    format!("{{ {} }}", fields.collect::<Vec<_>>().join("; "))
 }
 
 /// Words that cannot be names of parameters.
@@ -381,9 +395,18 @@ fn describe_methods(text: &mut Text, name: &str, list: &[Method], ids: &[MemberI
             (false, _) => String::new(),
             (true, exposed) => format!(", ownOnly: {}", exposed == Exposure::OwnClient),
         };
+        let returns: Vec<String> = method
+            .returns
+            .iter()
+            .map(|argument| format!("[{}, {}]", quoted(&argument.name), stream(&argument.data_type)))
+            .collect();
+        let returns = match (are_calls, method.is_two_way()) {
+            (true, true) => format!(", returns: [{}]", returns.join(", ")),
+            _ => String::new(),
+        };
         let (declared, args) = (quoted(&method.name), args.join(", "));
         text.line(&format!(
-            "{{ name: {member:?}, declared: {declared}, args: [{args}]{own} }},"
+            "{{ name: {member:?}, declared: {declared}, args: [{args}]{own}{returns} }},"
         ));
     }
     text.close("],");

@@ -306,6 +306,7 @@ fn clients(kind: &ChangeKind, facts: Facts) -> Effect {
         ChangeKind::ArgumentAdded { .. } | ChangeKind::ArgumentRemoved { .. } => "has other arguments",
         ChangeKind::ArgumentRenamed { .. } => "knows the argument by another name, and the names are compared",
         ChangeKind::ArgumentsReordered => "has the arguments in another order",
+        ChangeKind::ReturnsChanged => "would misread the answers",
         ChangeKind::ExposureChanged { .. } => "knows other calls that it may make",
         _ => return compatible("it is shown at other times or distances; frames stay the same"),
     };

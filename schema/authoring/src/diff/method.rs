@@ -99,13 +99,13 @@ fn compare_method(
         note(ChangeKind::MethodRenamed { from }, facts);
     }
     compare_arguments(args, facts, note);
-    let has_returns_changed = !returns.added.is_empty()
-        || !returns.removed.is_empty()
-        || !returns.renamed.is_empty()
-        || returns.is_reordered
-        || !returns.differences.is_empty();
-    if has_returns_changed {
-        note(ChangeKind::ReturnsChanged, unseen);
+    let has_other_returns =
+        !returns.added.is_empty() || !returns.removed.is_empty() || !returns.renamed.is_empty() || returns.is_reordered;
+    if has_other_returns || !returns.differences.is_empty() {
+        let is_seen = has_other_returns || returns.differences.iter().any(|difference| difference.change.is_seen());
+        // Client methods return nothing.
+        let is_seen = facts.is_seen && !facts.is_history && is_seen;
+        note(ChangeKind::ReturnsChanged, Facts { is_seen, ..facts });
     }
     let (from, to) = (old.exposed, new.exposed);
     if from != to {

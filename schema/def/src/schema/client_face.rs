@@ -6,7 +6,8 @@
 //! property  = name shape default eyes:u8 account          by client number; eyes: 1 own, 2 others, 4 in the base part,
 //!                                                         8 a view of an account
 //! account   = slot:u16 named:bool kind:u32                if it is a view, else nothing; kind 0 if none is named
-//! method    = name exposure:u8 list(name shape)           by client number
+//! method    = name exposure:u8 list(name shape) returns   by client number; exposure + 4 if it answers clients
+//! returns   = list(name shape)                            if there are any, else nothing
 //! shape     = the data type without what only databases and scripts look at
 //! ```
 //!
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 use annals_ids::{Hash, MemberId, TypeId};
 use sha2::{Digest, Sha256};
 
-use super::{AccountView, EntityType, Exposure, Method, Property, Schema};
+use super::{AccountView, Argument, EntityType, Exposure, Method, Property, Schema};
 use crate::{
     data_type::{DataType, FixedDict, Form},
     stream,
@@ -69,12 +70,14 @@ fn put_type(entity_type: &EntityType, out: &mut Vec<u8>) {
     put_name(&entity_type.name, out);
     let properties = entity_type.client_properties().iter();
     put_list(properties.filter_map(|&id| entity_type.property(id)), out, put_property);
-    for (ids, methods) in [
-        (entity_type.client_method_ids(), &entity_type.client_methods),
-        (entity_type.exposed_base_methods(), &entity_type.base_methods),
-        (entity_type.exposed_cell_methods(), &entity_type.cell_methods),
+    for (ids, methods, answers) in [
+        (entity_type.client_method_ids(), &entity_type.client_methods, false),
+        (entity_type.exposed_base_methods(), &entity_type.base_methods, true),
+        (entity_type.exposed_cell_methods(), &entity_type.cell_methods, true),
     ] {
-        put_list(members(ids, methods), out, put_method);
+        put_list(members(ids, methods), out, |method, out| {
+            put_method(method, answers, out);
+        });
     }
 }
 
@@ -103,14 +106,24 @@ fn put_property(property: &Property, out: &mut Vec<u8>) {
     }
 }
 
-fn put_method(method: &Method, out: &mut Vec<u8>) {
+/// Writes a method, with what it returns if methods of its kind answer clients.
+fn put_method(method: &Method, answers: bool, out: &mut Vec<u8>) {
     put_name(&method.name, out);
-    out.push(match method.exposed {
+    let exposure = match method.exposed {
         Exposure::No => 0,
         Exposure::OwnClient => 1,
         Exposure::AllClients => 2,
-    });
-    put_list(method.args.iter(), out, |argument, out| {
+    };
+    let answers = answers && method.is_two_way();
+    out.push(exposure | u8::from(answers) << 2);
+    put_arguments(&method.args, out);
+    if answers {
+        put_arguments(&method.returns, out);
+    }
+}
+
+fn put_arguments(arguments: &[Argument], out: &mut Vec<u8>) {
+    put_list(arguments.iter(), out, |argument, out| {
         put_name(&argument.name, out);
         put_shape(&argument.data_type, out);
     });

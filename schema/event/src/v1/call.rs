@@ -673,7 +673,8 @@ fn take_created(reader: &mut Reader<'_>) -> Result<Result<(EntityId, TypeId), St
     })
 }
 
-fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {
+/// Appends an outcome.
+pub(crate) fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {
     let (tag, texts): (u8, &[&String]) = match outcome {
         Ok(values) => {
             out.push(0);
@@ -694,7 +695,7 @@ fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {
     }
 }
 
-fn take_outcome(reader: &mut Reader<'_>) -> Result<Outcome, Malformed> {
+pub(crate) fn take_outcome(reader: &mut Reader<'_>) -> Result<Outcome, Malformed> {
     let wrong = reader.malformed("outcome");
     Ok(match reader.byte("outcome")? {
         0 => Ok(take_values(reader)?),

@@ -17,10 +17,11 @@ use annals_ids::{
 
 use super::{
     adoption::Adoption,
+    audience::{Audience, put_audience, take_audience},
     batch::{put_address, take_address},
     call::{
-        Call, CellCreation, ClientLink, Place, put_client, put_option, put_place, put_properties, take_bool,
-        take_client, take_option, take_place, take_properties,
+        Call, CellCreation, ClientLink, Outcome, Place, put_client, put_option, put_outcome, put_place, put_properties,
+        take_bool, take_client, take_option, take_outcome, take_place, take_properties,
     },
     change::{put_change, take_change},
     controller::{ControllerEvent, take_controller_id},
@@ -59,19 +60,6 @@ pub struct Event {
     pub history: Option<HistoryNumber>,
     /// The change.
     pub body: Body,
-}
-
-/// The clients on which a client method is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Audience {
-    /// The entity's own client.
-    Own,
-    /// Every other client that sees the entity.
-    Others,
-    /// Both.
-    All,
-    /// The client of this entity alone, while it sees the entity on which the method is called.
-    Of(EntityId),
 }
 
 /// A timer of an entity part.
@@ -144,6 +132,17 @@ pub enum Body {
         args: Vec<Value>,
         /// Which clients.
         audience: Audience,
+    },
+    /// The part has answered a call of a client, which is shown the answer.
+    Replied {
+        /// The session that called.
+        to: SessionId,
+        /// The number of the answered call.
+        number: CallNumber,
+        /// Index of the called method among those of the part.
+        method: MemberId,
+        /// Values that fit the method, or the error.
+        outcome: Outcome,
     },
     /// The place of a cell part, logged about once a second.
     Moved(Place),
@@ -404,6 +403,7 @@ impl Body {
             Body::CellReturned { .. } => "cell returned",
             Body::Changed { .. } => "changed",
             Body::Invoked { .. } => "invoked",
+            Body::Replied { .. } => "replied",
             Body::Moved(_) => "moved",
             Body::Called { .. } => "called",
             Body::Confirmed { .. } => "confirmed",
@@ -476,6 +476,7 @@ impl Body {
             Body::GlobalData { .. } => 35,
             Body::CellEnding => 36,
             Body::CellReturned { .. } => 37,
+            Body::Replied { .. } => 38,
         }
     }
 
@@ -502,6 +503,7 @@ impl Body {
                 put_audience(out, *audience);
                 put_values(out, args);
             }
+            Body::Replied { .. } => self.write_reply(out),
             Body::Moved(place) => put_place(out, place),
             Body::Called { to, home, number, call } => {
                 put_link_end(out, *to, *number);
@@ -563,6 +565,22 @@ impl Body {
             }
             _ => unreachable!("invariant: the event concerns a session"),
         }
+    }
+
+    fn write_reply(&self, out: &mut Vec<u8>) {
+        let Body::Replied {
+            to,
+            number,
+            method,
+            outcome,
+        } = self
+        else {
+            unreachable!("invariant: the event is a reply")
+        };
+        put_number(out, to.0);
+        put_number(out, number.0);
+        put_number(out, u64::from(method.0));
+        put_outcome(out, outcome);
     }
 
     fn write_ledger(&self, out: &mut Vec<u8>) {
@@ -643,7 +661,17 @@ impl Body {
                 former: Box::new(FormerCell::read(reader)?),
                 properties: take_held(reader)?,
             },
+            38 => Self::read_reply(reader)?,
             _ => return Err(wrong),
+        })
+    }
+
+    fn read_reply(reader: &mut Reader<'_>) -> Result<Body, Malformed> {
+        Ok(Body::Replied {
+            to: SessionId(reader.number("session")?),
+            number: CallNumber(reader.ordinal("call number")?),
+            method: MemberId(reader.narrow("method")?),
+            outcome: take_outcome(reader)?,
         })
     }
 
@@ -722,29 +750,6 @@ fn put_link_end(out: &mut Vec<u8>, to: Address, number: CallNumber) {
 
 fn take_link_end(reader: &mut Reader<'_>) -> Result<(Address, CallNumber), Malformed> {
     Ok((take_address(reader)?, CallNumber(reader.ordinal("call number")?)))
-}
-
-fn put_audience(out: &mut Vec<u8>, audience: Audience) {
-    match audience {
-        Audience::Own => out.push(0),
-        Audience::Others => out.push(1),
-        Audience::All => out.push(2),
-        Audience::Of(viewer) => {
-            out.push(3);
-            put_number(out, viewer.0);
-        }
-    }
-}
-
-fn take_audience(reader: &mut Reader<'_>) -> Result<Audience, Malformed> {
-    let wrong = reader.malformed("audience");
-    match reader.byte("audience")? {
-        0 => Ok(Audience::Own),
-        1 => Ok(Audience::Others),
-        2 => Ok(Audience::All),
-        3 => Ok(Audience::Of(EntityId(reader.number("entity")?))),
-        _ => Err(wrong),
-    }
 }
 
 pub(crate) fn put_timer(out: &mut Vec<u8>, timer: &Timer) {

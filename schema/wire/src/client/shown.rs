@@ -2,13 +2,13 @@
 //! the client holds are needed: nothing is sent that these two imply.
 
 use annals_def::{
-    Change, DataType, Edit, EncodeError, EntityType, Form, Located, MessageRange, Method, Mismatch, Path, Problem,
-    Value, decode, decode_elements, encode, encode_elements, unpack_path,
+    Argument, Change, DataType, Edit, EncodeError, EntityType, Form, Located, MessageRange, Method, Mismatch, Path,
+    Problem, Value, decode, decode_elements, encode, encode_elements, unpack_path,
 };
 use annals_event::{Malformed, Reader, put_number};
 use annals_ids::{Hash, HistoryNumber};
 
-use super::{ClientMember, value_hash};
+use super::{ClientMember, Reply, value_hash};
 
 /// The id of a change of a part of a value.
 const NESTED: u8 = 0;
@@ -16,7 +16,7 @@ const NESTED: u8 = 0;
 /// The id of a change of a slice of an array.
 const SLICE: u8 = 1;
 
-/// The id of a gap in the history numbers.
+/// The id of a gap in the history numbers. With a gap of 0, a [`Reply`] follows instead.
 const GAP: u8 = 2;
 
 /// A history event as a client is shown it.
@@ -35,6 +35,8 @@ pub enum Shown {
         /// The arguments in the method's order.
         args: Vec<Value>,
     },
+    /// A call of the client was answered.
+    Reply(Reply),
 }
 
 /// The data does not fit the type as which the client knows the entity.
@@ -65,8 +67,8 @@ pub enum ShowError {
         member: u16,
         path: Vec<u32>,
     },
-    /// The number of arguments is not that of the method.
-    #[error("{method} takes {wanted} arguments, not {given}: pass the declared arguments")]
+    /// The number of arguments or return values is not that of the method.
+    #[error("{method} has {wanted} values, not {given}: pass the declared ones")]
     ArgumentCount {
         /// The method's name.
         method: String,
@@ -175,7 +177,20 @@ impl<'a> ShownWriter<'a> {
         let start = (self.bytes.len(), self.last);
         self.number(number);
         self.methods.put(member.0, &mut self.bytes);
-        put_args(method, args, &mut self.bytes).inspect_err(|_| self.undo(start))
+        put_values(method, &method.args, args, &mut self.bytes).inspect_err(|_| self.undo(start))
+    }
+
+    /// Appends the answer to a call of the client. `number` must be above that of the previous event.
+    ///
+    /// # Errors
+    /// When the type has no such exposed method, or the values differ in number or do not fit; nothing is appended.
+    pub fn reply(&mut self, number: HistoryNumber, reply: &Reply) -> Result<(), ShowError> {
+        let start = (self.bytes.len(), self.last);
+        self.number(number);
+        self.bytes.extend([GAP, 0]);
+        reply
+            .write(self.entity_type, &mut self.bytes)
+            .inspect_err(|_| self.undo(start))
     }
 
     fn data_type(&self, member: ClientMember) -> Result<&'a DataType, ShowError> {
@@ -248,15 +263,19 @@ impl<'a> ShownReader<'a> {
             return Ok(None);
         }
         let wrong = self.reader.malformed("history number");
-        let mut step = 1;
-        if self.id()? == GAP {
-            self.reader.byte("message id")?;
-            let gap = self.reader.ordinal("gap")?;
-            step = Some(gap).filter(|&gap| gap > 0).ok_or(wrong)? + 1;
-        }
-        let number = self.last.0.checked_add(step).map(HistoryNumber);
+        let (gap, is_reply) = match self.gap()? {
+            None => (0, false),
+            Some(0) => (0, true),
+            Some(gap) => match self.gap()? {
+                None => (gap, false),
+                Some(0) => (gap, true),
+                Some(_) => return Err(wrong),
+            },
+        };
+        let number = self.last.0.checked_add(gap + 1).map(HistoryNumber);
         let number = number.filter(|&number| number <= self.upto).ok_or(wrong)?;
         let shown = match self.id()? {
+            _ if is_reply => Shown::Reply(Reply::read(self.entity_type, &mut self.reader)?),
             id @ (NESTED | SLICE) => self.part(id == SLICE, held)?,
             id if self.properties.contains(id) => {
                 let (member, value) = self.property()?;
@@ -267,6 +286,15 @@ impl<'a> ShownReader<'a> {
         };
         self.last = number;
         Ok(Some((number, shown)))
+    }
+
+    /// Takes the number behind the id of a gap, if that is next.
+    fn gap(&mut self) -> Result<Option<u64>, Malformed> {
+        if self.id()? != GAP {
+            return Ok(None);
+        }
+        self.reader.byte("message id")?;
+        self.reader.ordinal("gap").map(Some)
     }
 
     /// The first byte of a message, without consuming it.
@@ -382,20 +410,25 @@ pub fn property_hash(data_type: &DataType, value: &Value) -> Option<Hash> {
 #[must_use]
 pub fn args_hash(method: &Method, args: &[Value]) -> Option<Hash> {
     let mut bytes = Vec::new();
-    put_args(method, args, &mut bytes).ok()?;
+    put_values(method, &method.args, args, &mut bytes).ok()?;
     Some(value_hash(&bytes))
 }
 
-/// Appends the arguments of a call, which must be as many as the method takes.
-fn put_args(method: &Method, args: &[Value], bytes: &mut Vec<u8>) -> Result<(), ShowError> {
-    if args.len() != method.args.len() {
+/// Appends arguments or return values of a method, which must be as many as are declared.
+pub(super) fn put_values(
+    method: &Method,
+    declared: &[Argument],
+    values: &[Value],
+    bytes: &mut Vec<u8>,
+) -> Result<(), ShowError> {
+    if values.len() != declared.len() {
         return Err(ShowError::ArgumentCount {
             method: method.name.clone(),
-            wanted: method.args.len(),
-            given: args.len(),
+            wanted: declared.len(),
+            given: values.len(),
         });
     }
-    for (argument, value) in method.args.iter().zip(args) {
+    for (argument, value) in declared.iter().zip(values) {
         encode(&argument.data_type, value, Form::Shown, bytes)?;
     }
     Ok(())
@@ -427,12 +460,12 @@ fn method(entity_type: &EntityType, member: ClientMember) -> Option<&Method> {
     entity_type.client_methods.get(usize::from(index.0))
 }
 
-fn take_value(reader: &mut Reader<'_>, data_type: &DataType) -> Result<Value, Malformed> {
+pub(super) fn take_value(reader: &mut Reader<'_>, data_type: &DataType) -> Result<Value, Malformed> {
     take_with(reader, "value", |bytes| decode(data_type, Form::Shown, bytes).ok())
 }
 
 /// Runs `take` on the bytes that are left.
-fn take_with<T>(
+pub(super) fn take_with<T>(
     reader: &mut Reader<'_>,
     what: &'static str,
     take: impl FnOnce(&mut &[u8]) -> Option<T>,

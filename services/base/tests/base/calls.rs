@@ -149,7 +149,7 @@ fn unexposed_calls_are_consumed_and_not_run() {
     };
     let method = good.message[0];
     let calls = [
-        spoiled(1, 12, &[]),
+        spoiled(1, 13, &[]),
         spoiled(2, u8::MAX, &[]),
         spoiled(3, method, &[1, 2, 3]),
         spoiled(4, method, &[1, 2, 3, 4, 5]),

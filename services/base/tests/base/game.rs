@@ -18,6 +18,7 @@ use annals_node::{
     Answer, Behaviour, Bootstrap, Caller, Context, Denied, Request,
     inquiry::{Learned, NotLearned, Wanted},
     outbound::read_answer,
+    typed::{Later, Returned},
 };
 
 pub(crate) const ACCOUNT: TypeId = TypeId(0);
@@ -102,6 +103,7 @@ pub(crate) fn schema() -> Arc<Schema> {
         ];
         let shout = entity_type.base_methods.last_mut();
         shout.expect("it has methods").calls_per_minute = Some(30);
+        entity_type.base_methods.push(price_method());
         entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
     }
     account.properties.extend([
@@ -131,6 +133,61 @@ pub(crate) fn schema() -> Arc<Schema> {
     envoy.client_type = Some(ACCOUNT);
     envoy.base_methods[0].exposed = Exposure::No;
     Arc::new(Schema::new(vec![account, avatar, torch, envoy], Vec::new(), Vec::new()))
+}
+
+/// The values of "price".
+pub(crate) struct Price(pub(crate) u64);
+
+impl Returned for Price {
+    fn into_values(self) -> Vec<Value> {
+        vec![Value::UInt(self.0), Value::Unicode("Ann".into())]
+    }
+
+    fn from_values(_values: &[Value]) -> Result<Self, CallError> {
+        unreachable!("nobody here asks")
+    }
+}
+
+/// Kinds of which the price is known later, the values are not as declared, or there is no price.
+pub(crate) const LATER: u64 = 200;
+pub(crate) const WRONG: u64 = 201;
+pub(crate) const POOR: u64 = 202;
+
+fn price(context: &mut Context<'_>, kind: u64, caller: &Caller) -> Answer {
+    match kind {
+        LATER => {
+            // In a property that is kept, as a game would.
+            let note = Later::<Price>::new(caller).to_note();
+            let text: String = note.iter().map(|byte| char::from(*byte)).collect();
+            context.set("motto", Value::Unicode(text)).unwrap();
+            Answer::Later
+        }
+        WRONG => Answer::Return(vec![Value::UInt(1)]),
+        POOR => Answer::Fail(poor()),
+        kind => Answer::Return(Price(kind).into_values()),
+    }
+}
+
+pub(crate) fn poor() -> CallError {
+    CallError::Custom("Poor".into(), "70 are missing".into())
+}
+
+/// Answers the call for which "price" had no answer yet.
+pub(crate) fn answer_later(context: &mut Context<'_>) {
+    let note = text(&context.get("motto").unwrap());
+    let note: Vec<u8> = note.chars().map(|byte| u8::try_from(byte).unwrap()).collect();
+    let later = Later::<Price>::from_note(&note).expect("it is a note");
+    later.answer(context, Ok(Price(99)));
+}
+
+/// A method that answers.
+fn price_method() -> Method {
+    let mut price = exposed("price", vec![Argument::new("kind", DataType::UInt8)]);
+    price.returns = vec![
+        Argument::new("gold", DataType::UInt32),
+        Argument::new("seller", DataType::Unicode),
+    ];
+    price
 }
 
 /// A property that is a view of an account of the first slot.
@@ -302,7 +359,7 @@ impl Behaviour for Game {
 
     fn timer(&self, _context: &mut Context<'_>, _timer: TimerId, _tag: u32) {}
 
-    fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], _caller: &Caller) -> Answer {
+    fn call(&self, context: &mut Context<'_>, method: MemberId, args: &[Value], caller: &Caller) -> Answer {
         let entity = context.entity();
         let name = context.entity_type().base_methods[usize::from(method.0)].name.clone();
         match (name.as_str(), args) {
@@ -322,6 +379,7 @@ impl Behaviour for Game {
                 context.set("motto", text.clone()).unwrap();
                 context.invoke(Audience::Own, "told", vec![text.clone()]).unwrap();
             }
+            ("price", [Value::UInt(kind)]) => return price(context, *kind, caller),
             ("become", [Value::UInt(times)]) => become_avatar(context, *times),
             ("bestow", [Value::UInt(units)]) => {
                 let given = context.give(Slot(0), FRIEND, Assets::units(COIN, *units), 60_000);

@@ -235,6 +235,7 @@ fn nothing_is_logged_that_cannot_be_read() {
                 home: OTHER,
                 number: CallNumber(1),
                 wants_reply: true,
+                method: None,
             };
             let deep = (0..=MAX_DEPTH).fold(Value::Int(1), |inner, _| Value::Sequence(vec![inner]));
             context.answer(&caller, Ok(vec![deep]));

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod admission;
+mod answers;
 mod bans;
 mod bootstrap;
 mod calls;

@@ -10,8 +10,8 @@ use annals_def::{Argument, EntityType, Form, MessageRange, Schema, Value, apply,
 use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
 use annals_wire::client::{
     Call, CallRefusal, ClientMember, CloseReason, DownloadBegun, DownloadId, DownloadProgress, Hello, HelloAnswer,
-    Movements, Proof, Reads, Rejection, Secret, Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame, ViewItem,
-    Welcome, protocol_hash, read_properties, value_hash,
+    Movements, Proof, Reads, Rejection, Reply, Secret, Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame,
+    ViewItem, Welcome, protocol_hash, read_properties, value_hash,
 };
 
 use crate::host::{BASE, FROM, Host, Out};
@@ -46,6 +46,8 @@ pub(crate) struct Player {
     pub(crate) has: Option<(EntityId, HistoryNumber, BTreeMap<ClientMember, Value>)>,
     /// All method calls it was shown, by history number.
     pub(crate) told: Vec<(HistoryNumber, String)>,
+    /// Answers to its calls.
+    pub(crate) replies: Vec<(HistoryNumber, Reply)>,
     pub(crate) frames: usize,
     /// Bytes of its views that carry properties and methods.
     pub(crate) weighed: usize,
@@ -81,6 +83,7 @@ impl Player {
             view: (0, 0),
             has: None,
             told: Vec::new(),
+            replies: Vec::new(),
             frames: 0,
             weighed: 0,
             stamps_wanted: 0,
@@ -383,6 +386,7 @@ impl Player {
                 apply(&property.data_type, slot, &change).unwrap();
             }
             Shown::Method { args, .. } => self.told.push((number, crate::game::text(&args[0]))),
+            Shown::Reply(reply) => self.replies.push((number, reply)),
         }
     }
 

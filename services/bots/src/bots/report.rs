@@ -90,6 +90,8 @@ pub struct BotReport {
     pub changes: u64,
     /// Calls of client methods shown.
     pub invocations: u64,
+    /// Answers to calls shown.
+    pub replies: u64,
     /// Full states received.
     pub refreshes: u64,
     /// Exposed methods that were called.
@@ -178,6 +180,7 @@ impl BotReport {
             lost_calls: 0,
             changes: 0,
             invocations: 0,
+            replies: 0,
             refreshes: 0,
             driven: BTreeSet::new(),
             properties_seen: BTreeSet::new(),
@@ -404,10 +407,11 @@ impl fmt::Display for BotsReport {
         let (bytes, moves) = self.bytes_per_second();
         writeln!(
             f,
-            "shown: {} changes, {} client calls, {} whole states; {:.0} bytes/s per client, {:.0} of them movements; \
-             {} views restarted, {} unreadable",
+            "shown: {} changes, {} client calls, {} answers, {} whole states; {:.0} bytes/s per client, {:.0} of them \
+             movements; {} views restarted, {} unreadable",
             total(|bot| bot.changes),
             total(|bot| bot.invocations),
+            total(|bot| bot.replies),
             total(|bot| bot.refreshes),
             bytes,
             moves,

@@ -404,6 +404,7 @@ impl<'b, 'p> Session<'b, 'p> {
                     .properties_seen
                     .extend(type_id.map(|type_id| (type_id, *property)));
             }
+            What::Replied { .. } => report.replies += 1,
             What::Called { method, args } => {
                 report.invocations += 1;
                 report.methods_seen.extend(type_id.map(|type_id| (type_id, *method)));

@@ -11,7 +11,7 @@ use annals_director::read_owners;
 use annals_event::{Body, Event, Subject, Tail, Thinned, ledger::LedgerView};
 use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, Shard, TypeId};
 use annals_store::{Store, StoreError, layout::owners::OwnerRecord};
-use annals_wire::client::{args_hash, change_hash, property_hash};
+use annals_wire::client::{args_hash, change_hash, outcome_hash, property_hash};
 
 use super::driven::Deeds;
 use super::floors::{Floor, Floors};
@@ -132,7 +132,7 @@ impl Histories {
         }
         for touched in std::mem::take(&mut self.touched) {
             if let Some(history) = self.parts.get_mut(&touched) {
-                history.go_through(schema, extent);
+                history.go_through(schema, touched.1, extent);
             }
         }
         for ((entity, part), history) in &self.parts {
@@ -447,7 +447,7 @@ impl History {
     }
 
     /// Processes the collected events in the order of their numbers, once the entity's type is known.
-    fn go_through(&mut self, schema: &Schema, extent: Extent) {
+    fn go_through(&mut self, schema: &Schema, part: Part, extent: Extent) {
         let Some(entity_type) = self.type_id.and_then(|type_id| schema.entity_type(type_id)) else {
             return;
         };
@@ -463,7 +463,7 @@ impl History {
             self.held = first;
         }
         for (number, Archived { at, body }) in std::mem::take(&mut self.gathered) {
-            let hash = shown_hash(entity_type, &body);
+            let hash = shown_hash(entity_type, part, &body);
             self.shown.insert(number, Shown { at, hash });
             if let Body::CellCreated(creation) = body {
                 for (member, value) in &creation.properties {
@@ -491,7 +491,7 @@ impl History {
 }
 
 /// The hash of an event as a client sees it that may see all of it.
-fn shown_hash(entity_type: &EntityType, body: &Body) -> Result<Hash, Unreadable> {
+fn shown_hash(entity_type: &EntityType, part: Part, body: &Body) -> Result<Hash, Unreadable> {
     const UNFIT: Unreadable = Unreadable("its value does not match the schema");
     match body {
         Body::Changed { member, change } => {
@@ -501,6 +501,14 @@ fn shown_hash(entity_type: &EntityType, body: &Body) -> Result<Hash, Unreadable>
         Body::Invoked { method, args, .. } => {
             let method = entity_type.client_methods.get(usize::from(method.0)).ok_or(UNFIT)?;
             args_hash(method, args).ok_or(UNFIT)
+        }
+        Body::Replied { method, outcome, .. } => {
+            let methods = match part {
+                Part::Base => &entity_type.base_methods,
+                Part::Cell => &entity_type.cell_methods,
+            };
+            let method = methods.get(usize::from(method.0)).ok_or(UNFIT)?;
+            outcome_hash(method, outcome).ok_or(UNFIT)
         }
         _ => Err(Unreadable("the archived event there is not visible to clients")),
     }

@@ -368,6 +368,7 @@ fn member_of(entity_type: &EntityType, event: &Shown) -> Member {
                 .find(|method| method.client_id == Some(*id));
             Member::ClientMethod(method.expect("it was read").index)
         }
+        Shown::Reply(reply) => Member::CellMethod(entity_type.exposed_cell_methods()[usize::from(reply.member.0)]),
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::{
 };
 
 use annals_def::{
-    Argument, DataType, Distribution, EntityType, LodLevel, Method, Parts, Path, Property, Reach, Replaced, Schema,
-    Sequence, Value, Volatile, generate_change,
+    Argument, DataType, Distribution, EntityType, Exposure, LodLevel, Method, Parts, Path, Property, Reach, Replaced,
+    Schema, Sequence, Value, Volatile, generate_change,
 };
 use annals_event::{Audience, CallError, GlobalScope, Outcome, Place, space_data::FIRST_OWN_KEY};
 use annals_ids::{Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
@@ -105,6 +105,7 @@ fn being(name: &str, reach: Reach) -> EntityType {
         Method::new("act", vec![Argument::new("what", DataType::UInt8)]),
         Method::new("jump", vec![Argument::new("x", DataType::Float32)]),
         Method::new("die", Vec::new()),
+        inspect(),
     ];
     being.base_methods = vec![Method::new("greet", Vec::new())];
     being.client_methods = vec![Method::new("say", vec![Argument::new("text", DataType::Unicode)])];
@@ -113,6 +114,14 @@ fn being(name: &str, reach: Reach) -> EntityType {
         ..Volatile::default()
     };
     being
+}
+
+/// A method that clients call, and that answers.
+fn inspect() -> Method {
+    let mut inspect = Method::new("inspect", Vec::new());
+    inspect.exposed = Exposure::AllClients;
+    inspect.returns = vec![Argument::new("mood", DataType::Int32)];
+    inspect
 }
 
 pub(crate) const NOTE: MemberId = MemberId(0);

@@ -4,6 +4,7 @@
     reason = "the game is shared by all cells and records its notifications for the tests"
 )]
 
+mod answers;
 mod changes;
 mod client;
 mod controllers;

@@ -6,7 +6,7 @@ use annals_def::{EntityType, Schema, Value, as_shown, change_as_shown};
 use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
 use annals_node::{Showing, Viewer};
-use annals_wire::client::{ClientMember, Movements, Shown};
+use annals_wire::client::{ClientMember, Movements, Reply, Shown};
 
 use crate::{
     client::{Client, Seen},
@@ -276,7 +276,7 @@ pub(crate) fn check_shown(world: &World, client: &Client) {
             Viewer::Others
         };
         let showing = Showing::new(schema, *entity, types[entity], viewer).expect("the type exists");
-        let showing = showing.seen_by(client.entity);
+        let showing = showing.seen_by(client.entity, client.session);
         let event = &histories[entity][number];
         let items = showing.update(HistoryNumber(number.0 - 1), std::iter::once((*number, Some(event))));
         assert_eq!(items.len(), 1, "client {} and entity {entity}: hidden", client.session);
@@ -292,6 +292,24 @@ pub(crate) fn check_shown(world: &World, client: &Client) {
                 member: ClientMember(client_id(entity_type.client_methods[usize::from(method.0)].client_id)),
                 args: args.iter().cloned().map(as_shown).collect(),
             },
+            Body::Replied {
+                number,
+                method,
+                outcome,
+                ..
+            } => {
+                let exposed = entity_type.exposed_cell_methods();
+                let place = exposed
+                    .iter()
+                    .position(|exposed| exposed == method)
+                    .expect("it is exposed");
+                Shown::Reply(Reply {
+                    part: Part::Cell,
+                    call: *number,
+                    member: ClientMember(u16::try_from(place).expect("there are few")),
+                    outcome: outcome.clone(),
+                })
+            }
             other => panic!("\"{}\" is not shown to clients", other.name()),
         };
         assert_eq!(logged, *shown, "client {} and entity {entity}", client.session);

@@ -1,6 +1,6 @@
 // Plays the steps of a scenario with this library, and reports what it observes: a runner of tests/realm/scenarios, whose
 // README describes steps and observations. It knows Node and browsers by `access` alone.
-import { CallError, Client, EVERY, Types } from "annals-client";
+import { CallError, CallFailed, Client, EVERY, Types } from "annals-client";
 import { CLIENT_SCHEMA, WORLD } from "./world.js";
 
 /** Milliseconds between two looks at what no event reports. */
@@ -190,6 +190,28 @@ export class Runner {
   }
 }
 
+/** A call as a step names it: the type and the exposed method, if they are known, and the arguments for the client. */
+function called({ client, controlled }, { part, entity, method, args }) {
+  const id = BigInt(entity);
+  // An account can be called before it is in view.
+  const type = client.entity(id)?.type ?? WORLD.find(({ id }) => id === controlled);
+  const exposed = type?.[`${part}Calls`].find(({ name }) => name === method);
+  const values = args.map((argument, i) => fromJson(exposed?.args[i], argument));
+  return { type, exposed, arguments: [part, id, method, values] };
+}
+
+/** Makes a call; returns "refused" if the library refuses it. */
+function refusable(make) {
+  try {
+    make();
+  } catch (error) {
+    if (error instanceof CallError) {
+      return "refused";
+    }
+    throw error;
+  }
+}
+
 const STEPS = {
   "log in"(runner, { name, password, register = false }) {
     const { url, webTransport } = runner.access;
@@ -201,19 +223,28 @@ const STEPS = {
     });
   },
 
-  call({ client, controlled }, { part, entity, method, args }) {
-    const id = BigInt(entity);
-    // An account can be called before it is in view.
-    const type = client.entity(id)?.type ?? WORLD.find(({ id }) => id === controlled);
-    const streams = type?.[`${part}Calls`].find(({ name }) => name === method)?.args ?? [];
-    try {
-      client.call(part, id, method, args.map((argument, i) => fromJson(streams[i], argument)));
-    } catch (error) {
-      if (error instanceof CallError) {
-        return "refused";
-      }
-      throw error;
-    }
+  call(runner, step) {
+    return refusable(() => runner.client.call(...called(runner, step).arguments));
+  },
+
+  ask(runner, step) {
+    const { type, exposed, arguments: args } = called(runner, step);
+    const { part, entity, method: member } = step;
+    return refusable(() => {
+      const observed = { event: "answered", part, entity, type: type?.name ?? null, member };
+      runner.client.ask(...args).then(
+        (values) => {
+          const list = (exposed?.returns ?? []).map(([name, stream]) => toJson(stream, values[name]));
+          runner.emit({ ...observed, values: list });
+        },
+        (error) => {
+          if (!(error instanceof CallFailed)) {
+            throw error;
+          }
+          runner.emit({ ...observed, failure: error.message });
+        },
+      );
+    });
   },
 
   settle(runner) {

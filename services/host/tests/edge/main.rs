@@ -27,7 +27,9 @@ fn shown(events: &[Event]) -> Vec<(u64, i64)> {
                 Edit::Set(Value::Int(health)) => Some((showing.number.0, health)),
                 _ => panic!("nothing else happens in this world: {change:?}"),
             },
-            other @ What::Called { .. } => panic!("nothing else happens in this world: {other:?}"),
+            other @ (What::Called { .. } | What::Replied { .. }) => {
+                panic!("nothing else happens in this world: {other:?}")
+            }
         },
         _ => None,
     });

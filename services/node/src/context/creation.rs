@@ -1,18 +1,15 @@
-//! Operations that roles perform on behalf of behaviour: creating entities, running behaviour, answering calls.
+//! Operations that roles perform on behalf of behaviour: creating entities, running behaviour.
 
 use std::collections::BTreeMap;
 
 use annals_def::{Value, check};
-use annals_event::{
-    Body, Call, CallError, Outcome, Place, Subject,
-    latest::value::{MAX_DEPTH, value_depth},
-};
-use annals_ids::{Address, DatabaseId, EntityId, MemberId, Part, TypeId};
+use annals_event::{Body, CallError, Place, Subject};
+use annals_ids::{DatabaseId, EntityId, MemberId, Part, TypeId};
 
 use super::{Context, Denied, properties::fits};
 use crate::{
     around::{Around, Nowhere},
-    behaviour::{Bootstrap, Caller},
+    behaviour::Bootstrap,
     owner_context::OwnerContext,
     panics::Panic,
     trouble::OwnerError,
@@ -201,38 +198,6 @@ impl OwnerContext {
                 });
                 None
             }
-        }
-    }
-
-    /// Answers a call, if its caller waits for it; sends an error in place of an answer that is too large.
-    pub fn reply(&mut self, caller: &Caller, outcome: Outcome) {
-        if !caller.wants_reply || matches!(caller.link.from, Address::Client(_)) {
-            return;
-        }
-        let of = caller.number;
-        let mut call = Call::Reply { of, outcome };
-        let mut bytes = Vec::new();
-        call.write(&mut bytes);
-        // The log cannot be read with a value that is nested deeper.
-        let is_too_deep = match &call {
-            Call::Reply {
-                outcome: Ok(values), ..
-            } => values.iter().any(|value| value_depth(value) > MAX_DEPTH),
-            _ => false,
-        };
-        let refused = match self.needs(bytes.len()) {
-            Err(spent) => Some(format!("the reply is too large: {spent}")),
-            Ok(()) => is_too_deep.then(|| format!("the reply is nested deeper than {MAX_DEPTH}")),
-        };
-        if let Some(why) = refused {
-            let outcome = Err(CallError::Internal(why));
-            call = Call::Reply { of, outcome };
-        }
-        if self.is_here(caller.link.to) {
-            self.call(caller.link.to, caller.link.from, caller.home, call);
-        } else {
-            let owner = Address::Owner(self.owner());
-            self.call(owner, caller.link.from, caller.home, call);
         }
     }
 

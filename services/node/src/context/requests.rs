@@ -148,7 +148,7 @@ impl Context<'_> {
             entity_type: entity_type.name.clone(),
             what: format!("client method {method}"),
         })?;
-        self.cx.needs(measure(entity_type, found, args)?)
+        self.cx.needs(measure(entity_type, found, &found.args, args)?)
     }
 }
 

@@ -235,17 +235,18 @@ pub fn no_method(entity_type: &str, part: Part, method: MemberId) -> Failure {
     )))
 }
 
-/// Converts a result to the answer of a call. A denial is sent to a caller that waits; if none does, it is reported.
+/// Converts a result to the answer of a call. A denial is sent to an entity that waits. Otherwise it is reported, and a
+/// client that waits is not sent its text, which is for the game's programmers.
 pub fn answer(context: &mut Context<'_>, caller: &Caller, done: Result<Answer, Failure>) -> Answer {
     match done {
         Ok(answer) => answer,
         Err(Failure::Call(error)) => Answer::Fail(error),
         Err(Failure::Denied(denied)) => {
-            let error = CallError::Internal(denied.to_string());
-            if !caller.wants_reply {
-                context.report(denied);
+            if caller.wants_reply && caller.client().is_none() {
+                return Answer::Fail(CallError::Internal(denied.to_string()));
             }
-            Answer::Fail(error)
+            context.report(denied);
+            Answer::Fail(CallError::Internal("the method was denied a request".to_owned()))
         }
     }
 }

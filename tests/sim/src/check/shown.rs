@@ -110,6 +110,7 @@ fn same(
                 Err("the archive has another call there".to_owned())
             }
         }
+        (What::Replied { .. }, Body::Replied { .. }) => same_answer(showing, &event.body),
         (_, body) => {
             let (entity, part): (EntityId, Part) = (showing.entity, showing.part);
             let length = archive
@@ -118,6 +119,31 @@ fn same(
                 .map_or(0, std::collections::BTreeMap::len);
             Err(format!("the archive has \"{}\" there, of {length} events", body.name()))
         }
+    }
+}
+
+fn same_answer(showing: &annals_client::Showing, body: &Body) -> Result<(), String> {
+    let (
+        What::Replied {
+            part,
+            call,
+            method,
+            outcome,
+        },
+        Body::Replied {
+            to: _,
+            number,
+            method: logged,
+            outcome: values,
+        },
+    ) = (&showing.what, body)
+    else {
+        return Err("it is no answer".to_owned());
+    };
+    if *part == showing.part && call == number && method == logged && outcome == values {
+        Ok(())
+    } else {
+        Err("the archive has another answer there".to_owned())
     }
 }
 

@@ -117,8 +117,49 @@ fn calls(text: &mut Text, named: &Named<'_>, side: Side) {
     text.close("}");
 }
 
-/// The names in the trait: of the methods, and of the properties' callbacks.
-fn names<'n>(named: &'n Named<'_>) -> (Vec<String>, Vec<Callbacks<'n>>) {
+/// A callback for the answers to calls of an exposed method that returns values.
+struct Answered<'n> {
+    name: String,
+    side: Side,
+    /// The method's number among the exposed ones of the part.
+    id: u16,
+    method: &'n Method,
+}
+
+impl Answered<'_> {
+    /// The type of what the method returns: a value, or a tuple of several.
+    fn returned(&self, named: &Named<'_>) -> String {
+        let types: Vec<String> = parameters(named, &self.method.returns)
+            .into_iter()
+            .map(|(_, spelled)| spelled)
+            .collect();
+        tuple(&types)
+    }
+}
+
+/// A single item by itself, several as a tuple.
+fn tuple(items: &[String]) -> String {
+    match items {
+        [one] => one.clone(),
+        several => format!("({})", several.join(", ")),
+    }
+}
+
+/// The callbacks for answers, with names that are free in `scope`.
+fn answered<'n>(named: &'n Named<'_>, scope: &mut Scope) -> Vec<Answered<'n>> {
+    let mut all = Vec::new();
+    for side in named.sides() {
+        for method in named.methods(side).iter().filter(|method| method.is_two_way()) {
+            let Some(id) = method.client_id else { continue };
+            let name = scope.snake(&format!("{}_answered", method.name));
+            all.push(Answered { name, side, id, method });
+        }
+    }
+    all
+}
+
+/// The names in the trait: of the methods, of the properties' callbacks, and of those for answers.
+fn names<'n>(named: &'n Named<'_>) -> (Vec<String>, Vec<Callbacks<'n>>, Vec<Answered<'n>>) {
     let mut scope = Scope::with(&["entered"]);
     let methods = &named.entity_type.client_methods;
     let methods = methods.iter().map(|method| scope.snake(&method.name)).collect();
@@ -126,11 +167,12 @@ fn names<'n>(named: &'n Named<'_>) -> (Vec<String>, Vec<Callbacks<'n>>) {
     let callbacks = callbacks
         .map(|property| Callbacks::of(property, "", &mut scope))
         .collect();
-    (methods, callbacks)
+    let answered = answered(named, &mut scope);
+    (methods, callbacks, answered)
 }
 
 fn behaviour(text: &mut Text, named: &Named<'_>) {
-    let (method_names, callbacks) = names(named);
+    let (method_names, callbacks, answered) = names(named);
     text.gap();
     text.doc(&format!(
         "What a client does when it is told something of a `{}`.",
@@ -153,12 +195,21 @@ fn behaviour(text: &mut Text, named: &Named<'_>) {
     for callbacks in callbacks {
         callbacks.write(text, named, &LISTENER);
     }
+    for answered in answered {
+        let outcome = format!("_outcome: Result<{}, CallError>", answered.returned(named));
+        let all = ["&mut self", "_seen: &Client<'_>", "_call: CallNumber", outcome.as_str()];
+        let (method, part) = (&answered.method.name, answered.side.word());
+        text.gap();
+        text.doc(&format!("A call of `{method}` of the {part} part was answered."));
+        text.function(&format!("fn {}", answered.name), &all.map(str::to_owned), "", '{');
+        text.close("}");
+    }
     text.close("}");
 }
 
 /// The function that calls the trait.
 fn tell(text: &mut Text, named: &Named<'_>) {
-    let (method_names, callbacks) = names(named);
+    let (method_names, callbacks, answered) = names(named);
     let methods = &named.entity_type.client_methods;
     text.gap();
     let all = ["game: &mut G", "seen: &Client<'_>", "event: &EntityEvent<'_>"].map(str::to_owned);
@@ -192,9 +243,41 @@ fn tell(text: &mut Text, named: &Named<'_>) {
     for callbacks in callbacks {
         tell_changed(text, &callbacks);
     }
-    text.line("EntityEvent::Called { .. } | EntityEvent::Changed { .. } => {}");
+    for answered in answered {
+        tell_answered(text, named, &answered);
+    }
+    text.line("EntityEvent::Called { .. }");
+    text.line("| EntityEvent::Changed { .. }");
+    text.line("| EntityEvent::Answered { .. } => {}");
     text.close("}");
     text.line("Ok(())");
+    text.close("}");
+}
+
+fn tell_answered(text: &mut Text, named: &Named<'_>, answered: &Answered<'_>) {
+    let Answered { name, side, id, method } = answered;
+    text.open("EntityEvent::Answered {");
+    text.line(&format!("part: Part::{},", side.name()));
+    text.line(&format!("method: {id},"));
+    text.line("call,");
+    text.line("outcome,");
+    text.close("} => {");
+    text.indent();
+    text.open("let outcome = match outcome {");
+    text.open("Ok(values) => {");
+    let names: Vec<String> = parameters(named, &method.returns)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    text.list("let [", &names, "] = client::arguments(values)?;");
+    for (name, declared) in names.iter().zip(&method.returns) {
+        text.line(&format!("let {name} = typed::field({:?}, {name})?;", declared.name));
+    }
+    text.line(&format!("Ok({})", tuple(&names)));
+    text.close("}");
+    text.line("Err(error) => Err(error.clone()),");
+    text.close("};");
+    text.line(&format!("game.{name}(seen, *call, outcome);"));
     text.close("}");
 }
 

@@ -36,6 +36,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
         "annals_ids",
         &[
             "Address",
+            "CallNumber",
             "ControllerId",
             "EntityId",
             "Mailbox",

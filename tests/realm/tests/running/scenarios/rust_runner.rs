@@ -8,7 +8,8 @@ use annals_client::{
     What, client_endpoint,
 };
 use annals_def::{DataType, EntityType, Schema, Value};
-use annals_ids::{Direction, EntityId, Hash, Part, Position, TypeId};
+use annals_event::Outcome;
+use annals_ids::{Direction, EntityId, Hash, MemberId, Part, Position, TypeId};
 use annals_wire::client::ClientMember;
 use serde_json::{Value as Json, json};
 use tokio::{
@@ -26,7 +27,8 @@ const STRIDE_INTERVAL: Duration = Duration::from_millis(50);
 const STRIDE: f32 = 2.0;
 
 /// The steps, ascending.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
+    "ask",
     "call",
     "leave",
     "log in",
@@ -106,7 +108,8 @@ impl Runner {
         let does = step["does"].as_str().unwrap_or_default();
         match does {
             "log in" => self.log_in(&step)?,
-            "call" => return self.call(&step),
+            // What it returns is observed.
+            "ask" | "call" => return self.call(&step),
             "settle" => self.until(|client| client.core().unconfirmed_calls() == 0).await?,
             "walk" => self.walk(&step).await?,
             "look" => self.look(&step).await?,
@@ -283,6 +286,36 @@ impl Runner {
         Ok(())
     }
 
+    /// The observation of an answer.
+    fn answered(
+        &self,
+        client: &Client,
+        entity: EntityId,
+        (part, method): (Part, MemberId),
+        outcome: &Outcome,
+    ) -> Option<Json> {
+        let entity_type =
+            type_in_view(client.core(), entity).and_then(|found| self.access.schema.entity_type(found))?;
+        let methods = match part {
+            Part::Base => &entity_type.base_methods,
+            Part::Cell => &entity_type.cell_methods,
+        };
+        let method = methods.get(usize::from(method.0))?;
+        let mut observed = json!({
+            "event": "answered", "part": part_name(part), "entity": entity.0.to_string(),
+            "type": self.name_of_type(self.entered.get(&entity).copied()), "member": method.name,
+        });
+        match outcome {
+            Ok(values) => {
+                let values = method.returns.iter().zip(values);
+                let values: Vec<Json> = values.map(|(of, value)| to_json(&of.data_type, value)).collect();
+                observed["values"] = json!(values);
+            }
+            Err(error) => observed["failure"] = json!(error.to_string()),
+        }
+        Some(observed)
+    }
+
     /// Reports what an event says, or has callbacks report it.
     fn observe(&mut self, event: &Event) {
         let Some(client) = &self.client else { return };
@@ -313,6 +346,13 @@ impl Runner {
                     }));
                 }
             }
+            Event::Shown(Showing {
+                entity,
+                what: What::Replied {
+                    part, method, outcome, ..
+                },
+                ..
+            }) => observed.extend(self.answered(client, *entity, (*part, *method), outcome)),
             Event::Connected { entity, type_id, .. } => observed.push(self.controls("connected", *entity, *type_id)),
             Event::Controls { entity, type_id } => observed.push(self.controls("controls", *entity, *type_id)),
             Event::Entered { part, entity, .. } => observed.push(json!({

@@ -162,7 +162,7 @@ pub(super) fn is_watched(watch: &[String], event: &Map<String, Json>) -> bool {
     let text = |key: &str| event.get(key).and_then(Json::as_str).unwrap_or_default();
     let (kind, entity_type) = (text("event"), text("type"));
     let topic = match kind {
-        "changed" | "called" => format!("{kind} {entity_type}.{}", text("member")),
+        "changed" | "called" | "answered" => format!("{kind} {entity_type}.{}", text("member")),
         "entered" | "left" => format!("{kind} {} {entity_type}", text("part")),
         _ => kind.to_owned(),
     };

@@ -1,0 +1,117 @@
+//! Answers to calls.
+
+use annals_def::{EntityType, Value};
+use annals_event::{
+    Body, Call, CallError, Outcome,
+    latest::value::{MAX_DEPTH, value_depth},
+};
+use annals_ids::{Address, CallNumber, MemberId, Part, SessionId};
+use annals_wire::client::MAX_CALL_ERROR_BYTES;
+
+use super::{Denied, measure};
+use crate::{behaviour::Caller, owner_context::OwnerContext, trouble::OwnerError};
+
+impl OwnerContext {
+    /// Answers a call, if its caller waits for it; sends an error in place of an answer that is too large.
+    pub fn reply(&mut self, caller: &Caller, outcome: Outcome) {
+        if !caller.wants_reply {
+            return;
+        }
+        if let Some(session) = caller.client() {
+            return self.reply_to_client(session, caller, outcome);
+        }
+        let outcome = self.recordable(outcome);
+        let of = caller.number;
+        let call = Call::Reply { of, outcome };
+        if self.is_here(caller.link.to) {
+            self.call(caller.link.to, caller.link.from, caller.home, call);
+        } else {
+            let owner = Address::Owner(self.owner());
+            self.call(owner, caller.link.from, caller.home, call);
+        }
+    }
+
+    /// An outcome that may be recorded: this one, or an error.
+    fn recordable(&self, outcome: Outcome) -> Outcome {
+        let of = CallNumber(u64::MAX);
+        let call = Call::Reply { of, outcome };
+        let mut bytes = Vec::new();
+        call.write(&mut bytes);
+        self.needs(bytes.len())
+            .map_err(|spent| CallError::Internal(format!("the reply is too large: {spent}")))?;
+        let Call::Reply { outcome, .. } = call else {
+            unreachable!("invariant: it was made a reply")
+        };
+        // The log cannot be read with a value that is nested deeper.
+        let is_too_deep = |values: &Vec<Value>| values.iter().any(|value| value_depth(value) > MAX_DEPTH);
+        if outcome.as_ref().is_ok_and(is_too_deep) {
+            let why = format!("the reply is nested deeper than {MAX_DEPTH}");
+            return Err(CallError::Internal(why));
+        }
+        outcome
+    }
+
+    /// Answers a call of a client: an event of the called part, which is shown to that client alone. If the part is not
+    /// real here any more, there is no answer.
+    fn reply_to_client(&mut self, session: SessionId, caller: &Caller, outcome: Outcome) {
+        let (Some(method), Some((entity, part))) = (caller.method, caller.link.to.entity()) else {
+            return;
+        };
+        let Some(entity_type) = self.entity_type(entity).filter(|_| self.is_here(caller.link.to)) else {
+            return;
+        };
+        let outcome = match check_reply(entity_type, (part, method), &outcome) {
+            Ok(()) => self.recordable(outcome),
+            Err(denied) => {
+                let entity_type = entity_type.name.clone();
+                self.report(OwnerError::Denied {
+                    entity,
+                    part,
+                    entity_type,
+                    denied,
+                });
+                Err(CallError::Internal("the method returned other values".to_owned()))
+            }
+        };
+        let body = Body::Replied {
+            to: session,
+            number: caller.number,
+            method,
+            outcome: outcome.map_err(shortened),
+        };
+        self.record_for(entity, true, body);
+    }
+}
+
+/// Checks an answer to a client against the method.
+///
+/// # Errors
+/// When there is no such method, or the number or a type of the values does not fit, or they are too large.
+pub fn check_reply(
+    entity_type: &EntityType,
+    (part, method): (Part, MemberId),
+    outcome: &Outcome,
+) -> Result<(), Denied> {
+    let methods = match part {
+        Part::Base => &entity_type.base_methods,
+        Part::Cell => &entity_type.cell_methods,
+    };
+    let method = methods.get(usize::from(method.0)).ok_or_else(|| Denied::Unknown {
+        entity_type: entity_type.name.clone(),
+        what: format!("method {method}"),
+    })?;
+    let Ok(values) = outcome else { return Ok(()) };
+    measure(entity_type, method, &method.returns, values).map(|_| ())
+}
+
+/// An error with texts that a client may be sent.
+fn shortened(error: CallError) -> CallError {
+    let short = |text: String| text[..text.floor_char_boundary(MAX_CALL_ERROR_BYTES)].to_owned();
+    match error {
+        CallError::Authenticate(text) => CallError::Authenticate(short(text)),
+        CallError::Internal(text) => CallError::Internal(short(text)),
+        CallError::InvalidArgs(text) => CallError::InvalidArgs(short(text)),
+        CallError::Custom(name, text) => CallError::Custom(short(name), short(text)),
+        CallError::NoReply | CallError::NoSuchEntity | CallError::NoSuchCellEntity => error,
+    }
+}
