@@ -1525,7 +1525,8 @@ pub mod avatar {
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, GlobalScope, Outcome, Place};
     use annals_ids::{
-        Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
+        Address, ControllerId, EntityId, Mailbox, MemberId, Part, Position, SpaceId, TimerId,
+        TypeId,
     };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
@@ -2203,6 +2204,22 @@ pub mod avatar {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
+                properties: new.into_properties(),
+            })
+        }
+
+        /// Asks for the entity's cell part at an offset from another entity, in its space, once this call is over and that entity was found.
+        pub fn create_cell_near(
+            self,
+            context: &mut Context<'_>,
+            beside: Mailbox,
+            offset: Position,
+            new: NewCell,
+        ) -> Result<(), Denied> {
+            context.request(Request::CreateCellNear {
+                entity: self.0.entity,
+                beside,
+                offset,
                 properties: new.into_properties(),
             })
         }
@@ -3310,7 +3327,8 @@ pub mod monster {
     use annals_event::ledger::{Booking, Order};
     use annals_event::{Audience, CallError, GlobalScope, Outcome, Place};
     use annals_ids::{
-        Address, ControllerId, EntityId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId,
+        Address, ControllerId, EntityId, Mailbox, MemberId, Part, Position, SpaceId, TimerId,
+        TypeId,
     };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
@@ -3591,6 +3609,22 @@ pub mod monster {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
+                properties: new.into_properties(),
+            })
+        }
+
+        /// Asks for the entity's cell part at an offset from another entity, in its space, once this call is over and that entity was found.
+        pub fn create_cell_near(
+            self,
+            context: &mut Context<'_>,
+            beside: Mailbox,
+            offset: Position,
+            new: NewCell,
+        ) -> Result<(), Denied> {
+            context.request(Request::CreateCellNear {
+                entity: self.0.entity,
+                beside,
+                offset,
                 properties: new.into_properties(),
             })
         }
@@ -4235,7 +4269,9 @@ pub mod chest {
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{GlobalScope, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+    use annals_ids::{
+        Address, ControllerId, Mailbox, MemberId, Part, Position, SpaceId, TimerId, TypeId,
+    };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion, Wait};
@@ -4486,6 +4522,22 @@ pub mod chest {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
+                properties: new.into_properties(),
+            })
+        }
+
+        /// Asks for the entity's cell part at an offset from another entity, in its space, once this call is over and that entity was found.
+        pub fn create_cell_near(
+            self,
+            context: &mut Context<'_>,
+            beside: Mailbox,
+            offset: Position,
+            new: NewCell,
+        ) -> Result<(), Denied> {
+            context.request(Request::CreateCellNear {
+                entity: self.0.entity,
+                beside,
+                offset,
                 properties: new.into_properties(),
             })
         }
@@ -4788,7 +4840,9 @@ pub mod space {
     use annals_def::{Replaced, Value, typed};
     use annals_event::ledger::{Booking, Order};
     use annals_event::{GlobalScope, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+    use annals_ids::{
+        Address, ControllerId, Mailbox, MemberId, Part, Position, SpaceId, TimerId, TypeId,
+    };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion, Wait};
@@ -5080,6 +5134,22 @@ pub mod space {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
+                properties: new.into_properties(),
+            })
+        }
+
+        /// Asks for the entity's cell part at an offset from another entity, in its space, once this call is over and that entity was found.
+        pub fn create_cell_near(
+            self,
+            context: &mut Context<'_>,
+            beside: Mailbox,
+            offset: Position,
+            new: NewCell,
+        ) -> Result<(), Denied> {
+            context.request(Request::CreateCellNear {
+                entity: self.0.entity,
+                beside,
+                offset,
                 properties: new.into_properties(),
             })
         }
@@ -5376,7 +5446,9 @@ pub mod spawn_point {
     use annals_def::typed::Typed;
     use annals_event::ledger::{Booking, Order};
     use annals_event::{GlobalScope, Outcome, Place};
-    use annals_ids::{Address, ControllerId, Mailbox, MemberId, Part, SpaceId, TimerId, TypeId};
+    use annals_ids::{
+        Address, ControllerId, Mailbox, MemberId, Part, Position, SpaceId, TimerId, TypeId,
+    };
     use annals_node::inquiry::{Learned, NotLearned};
     use annals_node::typed as node;
     use annals_node::typed::{Failure, Occasion, Wait};
@@ -5625,6 +5697,22 @@ pub mod spawn_point {
             context.request(Request::CreateCell {
                 entity: self.0.entity,
                 place,
+                properties: new.into_properties(),
+            })
+        }
+
+        /// Asks for the entity's cell part at an offset from another entity, in its space, once this call is over and that entity was found.
+        pub fn create_cell_near(
+            self,
+            context: &mut Context<'_>,
+            beside: Mailbox,
+            offset: Position,
+            new: NewCell,
+        ) -> Result<(), Denied> {
+            context.request(Request::CreateCellNear {
+                entity: self.0.entity,
+                beside,
+                offset,
                 properties: new.into_properties(),
             })
         }

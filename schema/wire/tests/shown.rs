@@ -13,7 +13,7 @@ use annals_def::{
 use annals_event::CallError;
 use annals_ids::{CallNumber, Hash, HistoryNumber, Part};
 use annals_wire::client::{
-    ClientMember, Reply, Shown, ShownReader, ShownWriter, args_hash, change_hash, outcome_hash, read_properties,
+    ClientMember, Reply, Shown, ShownReader, ShownWriter, args_hash, change_hash, read_properties, reply_hash,
 };
 
 const SEEDS: u64 = 600;
@@ -377,7 +377,10 @@ fn hash_of(entity_type: &EntityType, shown: &Shown) -> Option<Hash> {
             let index = entity_type.client_method_ids()[usize::from(member.0)];
             args_hash(&entity_type.client_methods[usize::from(index.0)], args)
         }
-        Shown::Reply(reply) => outcome_hash(exposed(entity_type, reply.part, reply.member), &reply.outcome),
+        Shown::Reply(reply) => {
+            let method = exposed(entity_type, reply.part, reply.member);
+            reply_hash(method, (reply.call, method.index), &reply.outcome)
+        }
     }
 }
 

@@ -338,6 +338,12 @@ impl BaseRole {
                 place,
                 properties,
             } => self.create_cell(cx, *entity, *place, properties),
+            Request::CreateCellNear {
+                entity,
+                beside,
+                offset,
+                properties,
+            } => cx.locate_for_cell(*entity, *beside, (*offset, properties)),
             Request::OpenSpace { entity, place } => self.open_space(cx, *entity, *place),
             Request::DestroyCell { entity } => {
                 destroy_cell(cx, *entity);

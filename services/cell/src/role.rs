@@ -223,6 +223,7 @@ impl Role for CellRole {
             }
             Request::OpenSpace { entity, place } => spaces::ask_to_open(cx, &self.known.territory, *entity, place),
             Request::CreateCell { .. }
+            | Request::CreateCellNear { .. }
             | Request::GiveClient { .. }
             | Request::CloseClient { .. }
             | Request::Register { .. }

@@ -79,7 +79,8 @@ enum annals_event_kind
   // queue. It comes again.
   ANNALS_EVENT_KIND_QUEUED = 21,
   // A call of the client was answered: `part`, `entity`, `type_id`, `type_name`; `number`, that of the call; `member`, the
-  // method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `text`, why.
+  // method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `reason`; `text`, which of
+  // an error of the game is its name, a colon and its text. A second answer to a call is to be ignored.
   ANNALS_EVENT_KIND_ANSWERED = 22,
 };
 #ifndef __cplusplus
@@ -91,7 +92,7 @@ typedef uint32_t annals_event_kind;
 #endif // __cplusplus
 
 // Why something ended or was refused: LOGIN by the login service, BASE by the base, CLOSED with the connection, CALL by
-// the entity that was called. Later versions may have more.
+// the entity that was called, ANSWER by its method. Later versions may have more.
 enum annals_reason
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint32_t
@@ -179,6 +180,20 @@ enum annals_reason
   ANNALS_REASON_CALL_BAD_ARGUMENTS = 402,
   // The client calls the method more often than its definition allows.
   ANNALS_REASON_CALL_TOO_OFTEN = 403,
+  // The method does not allow it.
+  ANNALS_REASON_ANSWER_NOT_ALLOWED = 500,
+  // The receiver failed.
+  ANNALS_REASON_ANSWER_INTERNAL = 501,
+  // The arguments do not fit.
+  ANNALS_REASON_ANSWER_INVALID_ARGS = 502,
+  // What the method called did not answer.
+  ANNALS_REASON_ANSWER_NO_REPLY = 503,
+  // What the method called does not exist.
+  ANNALS_REASON_ANSWER_NO_SUCH_ENTITY = 504,
+  // What the method called has no cell part.
+  ANNALS_REASON_ANSWER_NO_SUCH_CELL_ENTITY = 505,
+  // An error of the game.
+  ANNALS_REASON_ANSWER_CUSTOM = 506,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -458,8 +473,9 @@ bool annals_client_poll(struct annals_client *client,
 
 // Calls an exposed method of an entity in view. The call is carried out once, however often connections break; it is
 // kept and repeated until the realm has logged its effects. `number`, which may be NULL, receives the number that
-// ANNALS_EVENT_KIND_ANSWERED, ANNALS_EVENT_KIND_CALL_REFUSED and ANNALS_EVENT_KIND_CALLS_LOST name. `args` are pointers to as many values, of which copies are
-// sent; numbers, text and lists are converted to the types of the method. Returns false after an error.
+// ANNALS_EVENT_KIND_ANSWERED, ANNALS_EVENT_KIND_CALL_REFUSED and ANNALS_EVENT_KIND_CALLS_LOST name. `args` are pointers
+// to as many values, of which copies are sent; numbers, text and lists are converted to the types of the method. Returns
+// false after an error.
 bool annals_client_call(struct annals_client *client,
                         uint64_t entity,
                         annals_part part,

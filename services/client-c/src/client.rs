@@ -164,8 +164,9 @@ pub unsafe extern "C" fn annals_client_poll(
 
 /// Calls an exposed method of an entity in view. The call is carried out once, however often connections break; it is
 /// kept and repeated until the realm has logged its effects. `number`, which may be NULL, receives the number that
-/// ANNALS_EVENT_KIND_ANSWERED, ANNALS_EVENT_KIND_CALL_REFUSED and ANNALS_EVENT_KIND_CALLS_LOST name. `args` are pointers to as many values, of which copies are
-/// sent; numbers, text and lists are converted to the types of the method. Returns false after an error.
+/// ANNALS_EVENT_KIND_ANSWERED, ANNALS_EVENT_KIND_CALL_REFUSED and ANNALS_EVENT_KIND_CALLS_LOST name. `args` are pointers
+/// to as many values, of which copies are sent; numbers, text and lists are converted to the types of the method. Returns
+/// false after an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn annals_client_call(
     client: *mut AnnalsClient,

@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, ops::Range, ptr};
 
-use annals_client::{ClientCore, DownloadId, Event, Showing, What};
+use annals_client::{AnswerError, ClientCore, DownloadId, Event, Showing, What};
 use annals_def::{EntityType, Path, Replaced, Value};
 use annals_ids::{CallNumber, EntityId, MemberId, Part, TypeId};
 
@@ -69,7 +69,8 @@ pub enum AnnalsEventKind {
     /// queue. It comes again.
     Queued = 21,
     /// A call of the client was answered: `part`, `entity`, `type_id`, `type_name`; `number`, that of the call; `member`, the
-    /// method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `text`, why.
+    /// method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `reason`; `text`, which of
+    /// an error of the game is its name, a colon and its text. A second answer to a call is to be ignored.
     Answered = 22,
 }
 
@@ -397,7 +398,7 @@ impl Shown {
         core: &ClientCore,
         (part, entity): (Part, EntityId),
         (call, method): (CallNumber, MemberId),
-        outcome: Result<Vec<Value>, impl Display>,
+        outcome: Result<Vec<Value>, AnswerError>,
     ) -> AnnalsEvent {
         let entity_type = type_of(core, part, entity);
         let methods = entity_type.map(|of| match part {
@@ -419,6 +420,7 @@ impl Shown {
                 }
             }
             Err(error) => AnnalsEvent {
+                reason: AnnalsReason::from(&error),
                 text: self.say(&error.to_string()),
                 ..answered
             },

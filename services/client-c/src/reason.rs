@@ -4,7 +4,7 @@ use annals_client::EndReason;
 use annals_wire::client::{CallRefusal, CloseReason, LoginRefusal, Rejection};
 
 /// Why something ended or was refused: LOGIN by the login service, BASE by the base, CLOSED with the connection, CALL by
-/// the entity that was called. Later versions may have more.
+/// the entity that was called, ANSWER by its method. Later versions may have more.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnalsReason {
@@ -90,6 +90,35 @@ pub enum AnnalsReason {
     CallBadArguments = 402,
     /// The client calls the method more often than its definition allows.
     CallTooOften = 403,
+    /// The method does not allow it.
+    AnswerNotAllowed = 500,
+    /// The receiver failed.
+    AnswerInternal = 501,
+    /// The arguments do not fit.
+    AnswerInvalidArgs = 502,
+    /// What the method called did not answer.
+    AnswerNoReply = 503,
+    /// What the method called does not exist.
+    AnswerNoSuchEntity = 504,
+    /// What the method called has no cell part.
+    AnswerNoSuchCellEntity = 505,
+    /// An error of the game.
+    AnswerCustom = 506,
+}
+
+impl From<&annals_client::AnswerError> for AnnalsReason {
+    fn from(error: &annals_client::AnswerError) -> Self {
+        use annals_client::AnswerError as Error;
+        match error {
+            Error::Authenticate(_) => Self::AnswerNotAllowed,
+            Error::Internal(_) => Self::AnswerInternal,
+            Error::InvalidArgs(_) => Self::AnswerInvalidArgs,
+            Error::NoReply => Self::AnswerNoReply,
+            Error::NoSuchEntity => Self::AnswerNoSuchEntity,
+            Error::NoSuchCellEntity => Self::AnswerNoSuchCellEntity,
+            Error::Custom(..) => Self::AnswerCustom,
+        }
+    }
 }
 
 impl From<EndReason> for AnnalsReason {

@@ -62,7 +62,7 @@ interface Ask {
   readonly until: number;
 }
 
-/** How a call has ended: each does so once. */
+/** How a call has ended. */
 export interface Settled {
   readonly id: number;
   readonly outcome: ReturnValues | CallFailed;
@@ -97,7 +97,6 @@ export class Asks {
   answered(entity: EntityId, { part, call, method, outcome }: Reply): void {
     const key = keyOf(part, entity, call);
     const ask = this.pending.get(key);
-    // A part that was created again counts its calls from 1 again: this may be the answer to a call of the former one.
     if (ask === undefined || ask.encoded.method !== method) {
       return;
     }

@@ -160,11 +160,14 @@ export class Calls {
     return underWay(link);
   }
 
-  /** The part does not exist any more: returns the numbers of its unconfirmed calls. */
+  /**
+   * The part does not exist at the moment: returns the numbers of its unconfirmed calls, and forgets them. Numbers
+   * continue, since a further part of the same entity continues those of this one.
+   */
   gone(part: Part, entity: EntityId): bigint[] {
-    const key = `${part} ${entity}`;
-    const kept = [...(this.links.get(key)?.kept ?? [])];
-    this.links.delete(key);
+    const link = this.links.get(`${part} ${entity}`);
+    const kept = [...(link?.kept ?? [])];
+    link?.kept.clear();
     kept.forEach(([, message]) => this.forget(message));
     return kept.map(([number]) => number);
   }

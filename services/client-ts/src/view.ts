@@ -298,6 +298,9 @@ export class View {
     }
     this.orGiveUp(entity, () =>
       seen.update(upto, events, (number, shown) => {
+        if (shown.kind === "reply" && shown.part !== this.source) {
+          throw new Malformed("called part");
+        }
         this.tell({ kind: "shown", part: this.source, entity, number, shown });
       }),
     );

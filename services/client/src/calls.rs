@@ -21,7 +21,8 @@ const RESEND_RATE: usize = 10_240;
 /// Maximum bytes of a frame around the arguments.
 const CALL_OVERHEAD: usize = 32;
 
-/// Maximum entity parts that a session can call: their numbering is kept as long as they may exist.
+/// Maximum entity parts that a session can call: their numbering is kept, since a part that has ended may be followed by
+/// another one of the same entity, which continues it (rule C17).
 pub const MAX_LINKS: usize = 10_000;
 
 /// Maximum calls in flight to one part.
@@ -197,14 +198,15 @@ impl Calls {
         again
     }
 
-    /// The part was destroyed: returns the unconfirmed calls and removes the link.
+    /// The part does not exist at the moment: returns the unconfirmed calls and forgets them. Numbers continue.
     pub(crate) fn gone(&mut self, entity: EntityId, part: Part) -> Vec<CallNumber> {
-        let Some(link) = self.links.remove(&(part, entity)) else {
+        let Some(link) = self.links.get_mut(&(part, entity)) else {
             return Vec::new();
         };
-        self.kept -= link.kept.len();
-        self.bytes -= link.kept.values().map(KeptCall::bytes).sum::<usize>();
-        link.kept.into_keys().collect()
+        let kept = std::mem::take(&mut link.kept);
+        self.kept -= kept.len();
+        self.bytes -= kept.values().map(KeptCall::bytes).sum::<usize>();
+        kept.into_keys().collect()
     }
 
     /// The calls that have been in flight for too long without being confirmed.

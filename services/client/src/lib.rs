@@ -21,6 +21,7 @@ pub mod typed;
 mod view;
 pub mod walk;
 
+pub use annals_event::CallError as AnswerError;
 pub use annals_wire::client::{Credentials, DownloadId, Password, Reads, Token};
 pub use callbacks::{Callbacks, Changed, NoSuchProperty};
 pub use calls::{CallError, MAX_KEPT_BYTES, MAX_KEPT_CALLS, MAX_LINKS};

@@ -12,7 +12,7 @@ use annals_ids::{
 };
 use annals_wire::client::{
     ClientMember, Known, MAX_KEPT, MAX_STAMPS, Movements, Moves, Reply, Shown, ShownReader, Stamp, Stamps, ViewFrame,
-    ViewItem, args_hash, change_hash, exposed_method, outcome_hash, property_hash, read_properties,
+    ViewItem, args_hash, change_hash, exposed_method, property_hash, read_properties, reply_hash,
     volatile::{Facing, Motion, MovementAck, Placing, Unreadable, VolatileReader},
 };
 
@@ -546,7 +546,7 @@ impl View {
             // Something before it is missing: the present state is correct and stays.
             return Err(ViewGap);
         }
-        let updated = seen.update(entity_type, *span.end(), shown, &mut |number, hash, what| {
+        let updated = seen.update(entity_type, (part, *span.end()), shown, &mut |number, hash, what| {
             events.push_back(Event::Shown(Showing {
                 part,
                 entity,
@@ -654,11 +654,11 @@ impl EntityView {
         Ok((!hashes.is_empty()).then_some(Refreshment { hashes, replaced }))
     }
 
-    /// Applies history events in the order of their numbers; on a hole, those before it.
+    /// Applies history events of a part in the order of their numbers; on a hole, those before it.
     fn update(
         &mut self,
         entity_type: &EntityType,
-        upto: HistoryNumber,
+        (source, upto): (Part, HistoryNumber),
         shown: &[u8],
         tell: &mut dyn FnMut(HistoryNumber, Hash, What),
     ) -> Result<(), ViewGap> {
@@ -667,7 +667,8 @@ impl EntityView {
             let (hash, what) = match event {
                 Shown::Property { member, change } => self.change(entity_type, member, change)?,
                 Shown::Method { member, args } => called(entity_type, member, args).ok_or(ViewGap)?,
-                Shown::Reply(reply) => replied(entity_type, reply).ok_or(ViewGap)?,
+                Shown::Reply(reply) if reply.part == source => replied(entity_type, reply).ok_or(ViewGap)?,
+                Shown::Reply(_) => return Err(ViewGap),
             };
             self.upto = number;
             tell(number, hash, what);
@@ -739,7 +740,11 @@ fn replied(entity_type: &EntityType, reply: Reply) -> Option<(Hash, What)> {
         Part::Base => &entity_type.base_methods,
         Part::Cell => &entity_type.cell_methods,
     };
-    let hash = outcome_hash(methods.get(usize::from(method.0))?, &reply.outcome)?;
+    let hash = reply_hash(
+        methods.get(usize::from(method.0))?,
+        (reply.call, method),
+        &reply.outcome,
+    )?;
     let Reply {
         part, call, outcome, ..
     } = reply;

@@ -77,7 +77,7 @@
 //! | [`create_base_anywhere`](node::Context::create_base_anywhere), [`Wait::create_anywhere`](node::typed::Wait::create_anywhere) | on the owner with the fewest entities |
 //! | [`create_base_beside`](node::Context::create_base_beside), [`Wait::create_beside`](node::typed::Wait::create_beside) | on the home of another entity |
 //! | [`create_cell_only`](node::Context::create_cell_only) | an entity without a base part: `CellMailbox::create_alone` |
-//! | [`request`](node::Context::request) of [`CreateCell`](node::Request::CreateCell), [`DestroyCell`](node::Request::DestroyCell), [`Destroy`](node::Request::Destroy) | a cell part of a base part; the end of it, or of the entity |
+//! | [`request`](node::Context::request) of [`CreateCell`](node::Request::CreateCell), [`CreateCellNear`](node::Request::CreateCellNear), [`DestroyCell`](node::Request::DestroyCell), [`Destroy`](node::Request::Destroy) | a cell part of a base part; the end of it, or of the entity |
 //! | [`created`](node::Behaviour::created), [`destroyed`](node::Behaviour::destroyed), [`cell_gained`](node::Behaviour::cell_gained), [`cell_lost`](node::Behaviour::cell_lost), [`request_denied`](node::Behaviour::request_denied) | what becomes of it |
 //! | [`bootstrap`](node::Behaviour::bootstrap) | the first entity of a realm |
 //!

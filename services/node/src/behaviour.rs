@@ -26,7 +26,8 @@ pub struct Caller {
     pub number: CallNumber,
     /// Whether the caller waits for an answer.
     pub wants_reply: bool,
-    /// The called method, by its index among those of the part; `None` if the caller does not call a method.
+    /// The called method, by its index among those of the part; `None` for a call within one owner, and if no method is
+    /// called.
     pub method: Option<MemberId>,
 }
 

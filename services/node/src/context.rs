@@ -217,7 +217,7 @@ impl<'a> Context<'a> {
         (then, note): (u32, Vec<u8>),
     ) -> Result<(), Denied> {
         let (call, bytes) = self.prepare(to, method, args, true)?;
-        if then == crate::teleport::LOCATED {
+        if then == crate::near::LOCATED {
             return Err(self.unknown(format!("continuation {then}: the highest is {}", then - 1)));
         }
         self.cx.needs(bytes.saturating_add(note.len()))?;
@@ -265,7 +265,7 @@ impl<'a> Context<'a> {
             let (service, bytes) = (service.chars().take(MAX_SERVICE_NAME).collect(), body.len());
             return Err(Denied::Outbound { service, bytes });
         }
-        if then == crate::teleport::LOCATED {
+        if then == crate::near::LOCATED {
             return Err(self.unknown(format!("continuation {then}: the highest is {}", then - 1)));
         }
         self.cx.needs(body.len().saturating_add(note.len()))?;

@@ -21,6 +21,7 @@ mod ids;
 pub mod inquiry;
 pub mod journal;
 mod lifecycle_events;
+mod near;
 pub mod outbound;
 mod output;
 mod owner;

@@ -2,7 +2,7 @@
 
 use annals_def::Value;
 use annals_event::Place;
-use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, SessionId, TransferId};
+use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, Position, SessionId, TransferId};
 use annals_wire::{
     bus::Envelope,
     client::{CloseReason, Rejection},
@@ -185,12 +185,35 @@ pub enum NotOrdered {
 /// # scene.pass(1_000);
 /// # assert!(scene.called().contains(&"client_lost".to_owned()));
 /// ```
+///
+/// ```
+/// # use annals_reference::*;
+/// # let mut scene = Scene::new();
+/// # let monster = scene.monster;
+/// # scene.on_base(move |own| {
+/// // A companion that appears beside the monster.
+/// let pet = hero::BaseMailbox::create(own.context, hero::NewBase::default())?;
+/// pet.create_cell_near(own.context, monster, Position { x: 1.0, y: 0.0, z: 0.0 }, hero::NewCell::default())?;
+/// # Ok(()) });
+/// # scene.pass(1_000);
+/// # assert_eq!(scene.realm.count(&[WEST, EAST], "Hero"), 1);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Create the cell part of a base entity.
     CreateCell {
         entity: EntityId,
         place: Place,
+        /// Cell properties that differ from their defaults.
+        properties: Vec<(MemberId, Value)>,
+    },
+    /// Create the cell part of a base entity near the cell part of another entity, in its space and direction: at an offset
+    /// from its place at the time of the lookup, metres.
+    CreateCellNear {
+        entity: EntityId,
+        /// The other entity; either of its mailboxes.
+        beside: Mailbox,
+        offset: Position,
         /// Cell properties that differ from their defaults.
         properties: Vec<(MemberId, Value)>,
     },
@@ -258,6 +281,7 @@ impl Request {
     pub fn entity(&self) -> EntityId {
         match self {
             Request::CreateCell { entity, .. }
+            | Request::CreateCellNear { entity, .. }
             | Request::DestroyCell { entity }
             | Request::Destroy { entity }
             | Request::GiveClient { from: entity, .. }

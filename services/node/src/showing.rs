@@ -341,9 +341,10 @@ impl<'a> Showing<'a> {
             ),
         };
         let called = called.get(usize::from(method.0))?;
+        let types = |method: &'a Method| method.returns.iter().map(|argument| &argument.data_type);
         let place = exposed.iter().position(|index| {
             let known = known.get(usize::from(index.0));
-            known.is_some_and(|known| known.name == called.name && known.returns == called.returns)
+            known.is_some_and(|known| known.name == called.name && types(known).eq(types(called)))
         })?;
         Some((part, ClientMember(u16::try_from(place).ok()?)))
     }

@@ -6,9 +6,9 @@ use annals_ids::{Address, CallNumber, EntityId, Part};
 use crate::{
     around::Around,
     inquiry::{DATABASE, NotLearned},
+    near::LOCATED,
     outbound::{OUTSIDE, OutboundAnswer, is_performed},
     owner_context::OwnerContext,
-    teleport::LOCATED,
 };
 
 impl OwnerContext {
@@ -32,7 +32,7 @@ impl OwnerContext {
         }
         self.end_wait(entity, (to, number));
         if awaiting.then == LOCATED {
-            return self.located(entity, around, &awaiting.note, outcome);
+            return self.located(entity, around, (to, &awaiting.note), outcome);
         }
         self.run(entity, around, |behaviour, context| {
             behaviour.replied(context, awaiting.then, &awaiting.note, outcome);

@@ -3,9 +3,9 @@
 
 use annals_def::{EntityType, Located, Schema, Tree, Value, compile};
 use annals_event::{Audience, Body, Cause, Event, Subject};
-use annals_ids::{EntityId, HistoryNumber, Part};
+use annals_ids::{CallNumber, EntityId, HistoryNumber, Part, SessionId};
 use annals_node::{Showing, Viewer};
-use annals_wire::client::{ClientMember, Shown, ShownReader, ViewItem, read_properties};
+use annals_wire::client::{ClientMember, Reply, Shown, ShownReader, ViewItem, read_properties};
 
 const ENTITY: EntityId = EntityId(7);
 
@@ -285,4 +285,75 @@ fn a_client_name_exposes_no_private_member() {
     let schema = compile_types(&[("Chest", CHEST), ("Mimic", MIMIC)]);
     expect_shown(&schema, "Mimic", Viewer::Others, &["lid"]);
     expect_shown(&schema, "Mimic", Viewer::Own, &["lid", "prey"]);
+}
+
+/// A type, as which clients know another one: of its two methods one returns other values there, and one is not there.
+fn answering() -> Schema {
+    let methods = |price: &str, rest: &str| {
+        format!(
+            "<root> <BaseMethods> {rest} <price> <Exposed/> <ReturnValues> {price} </ReturnValues> </price> \
+             <mood> <Exposed/> <ReturnValues> <mood> INT8 </mood> </ReturnValues> </mood> </BaseMethods> </root>"
+        )
+    };
+    let mut files = Tree::new();
+    files.insert("entities.xml", "<root> <Known/> <Real/> </root>");
+    files.insert("entity_defs/Known.def", methods("<gold> UINT16 </gold>", ""));
+    let secret = "<secret> <Exposed/> <ReturnValues> <a> INT8 </a> </ReturnValues> </secret>";
+    let real = methods("<gold> UINT32 </gold>", secret)
+        .replace("<mood> INT8", "<temper> INT8")
+        .replace("</mood> </ReturnValues>", "</temper> </ReturnValues>");
+    files.insert(
+        "entity_defs/Real.def",
+        real.replacen("<root>", "<root> <ClientName> Known </ClientName>", 1),
+    );
+    let compiled = compile(&files);
+    compiled.schema.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))
+}
+
+#[test]
+fn an_answer_is_shown_as_the_clients_type_declares_the_method() {
+    let schema = answering();
+    let (known, real) = (schema.type_named("Known").unwrap(), schema.type_named("Real").unwrap());
+    let replied = |method: &str, value: Value, to: u64| Event {
+        subject: Subject::Entity(ENTITY, Part::Base),
+        ..event(Body::Replied {
+            to: SessionId(to),
+            number: CallNumber(3),
+            method: real.base_method_named(method).unwrap().index,
+            outcome: Ok(vec![value]),
+        })
+    };
+    let events = [
+        replied("secret", Value::Int(1), 7),
+        replied("price", Value::UInt(2), 7),
+        replied("mood", Value::Int(3), 7),
+        replied("mood", Value::Int(4), 8),
+    ];
+    let shown = |showing: Showing<'_>| -> Vec<(u64, Reply)> {
+        let numbered = (1..).map(HistoryNumber).zip(events.iter().map(Some));
+        let mut shown = Vec::new();
+        for item in showing.update(HistoryNumber(0), numbered) {
+            let ViewItem::Update { from, upto, events, .. } = item else {
+                panic!("only updates are made of events");
+            };
+            let mut reader = ShownReader::new(known, (from, upto), &events);
+            while let Some((number, event)) = reader.next_event(&[]).unwrap() {
+                let Shown::Reply(reply) = event else {
+                    panic!("{event:?}")
+                };
+                shown.push((number.0, reply));
+            }
+        }
+        shown
+    };
+    let showing = Showing::new(&schema, ENTITY, real.id, Viewer::Own).unwrap();
+    let expected = Reply {
+        part: Part::Base,
+        call: CallNumber(3),
+        member: ClientMember(known.base_method_named("mood").unwrap().client_id.unwrap()),
+        outcome: Ok(vec![Value::Int(3)]),
+    };
+    assert_eq!(shown(showing.seen_by(ENTITY, SessionId(7))), [(3, expected)]);
+    assert_eq!(shown(showing.seen_by(ENTITY, SessionId(9))), [], "another session");
+    assert_eq!(shown(showing), [], "nobody");
 }

@@ -31,7 +31,7 @@ const ALIASES: &str = "<root>
 /// Types that are never sent to clients.
 const NOT_FOR_CLIENTS: [&str; 2] = ["B6", "B8"];
 
-/// A world with a property of each type above, and client methods.
+/// A world with a property of each type above, client methods, and methods that answer clients.
 static WORLD: LazyLock<Schema> = LazyLock::new(|| {
     let mut tree = Tree::new();
     tree.insert("entities.xml", "<root> <A/> </root>");
@@ -50,8 +50,12 @@ static WORLD: LazyLock<Schema> = LazyLock::new(|| {
     };
     let properties: String = names.map(property).collect();
     let methods = "<m0> <Args> <a> A4 </a> </Args> </m0> <m1> <Args> <a> B1 </a> <b> C4 </b> </Args> </m1> <m2/>";
-    let definition =
-        format!("<root> <Properties> {properties} </Properties> <ClientMethods> {methods} </ClientMethods> </root>");
+    let answering =
+        "<b0> <Exposed/> <ReturnValues> <a> A6 </a> <b> C5 </b> </ReturnValues> </b0> <b1> <Exposed/> </b1>";
+    let definition = format!(
+        "<root> <Properties> {properties} </Properties> <ClientMethods> {methods} </ClientMethods> \
+         <BaseMethods> {answering} </BaseMethods> </root>"
+    );
     tree.insert("entity_defs/A.def", definition);
     let compiled = compile(&tree);
     compiled.schema.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics))

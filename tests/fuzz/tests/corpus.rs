@@ -114,7 +114,45 @@ fn corpus(target: &Target) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
-    paths.iter().map(|path| fs::read(path).expect("readable")).collect()
+    let mut inputs: Vec<Vec<u8>> = paths.iter().map(|path| fs::read(path).expect("readable")).collect();
+    if target.name == "client_frame" {
+        inputs.extend(frame_vectors());
+    }
+    inputs
+}
+
+/// The vectors of the client protocol, one of each frame and more, as inputs of `client_frame`: the kind, and the frame.
+fn frame_vectors() -> Vec<Vec<u8>> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema/wire/test_data/client");
+    let kinds = [
+        "login_request",
+        "login_answer",
+        "hello",
+        "hello_answer",
+        "to_server",
+        "to_client",
+        "to_server_datagram",
+        "to_client_datagram",
+    ];
+    let mut inputs = Vec::new();
+    for (kind, name) in (0..).zip(kinds) {
+        let vectors = fs::read_to_string(folder.join(name).with_extension("txt")).expect("readable");
+        // Each vector has three lines: its name, the frame in words, and its bytes.
+        let frames = vectors.lines().skip(2).step_by(3).map(|line| unhex(line.trim()));
+        let before = inputs.len();
+        inputs.extend(frames.map(|frame| [&[kind], &frame[..]].concat()));
+        assert!(inputs.len() > before, "{name} has vectors");
+    }
+    inputs
+}
+
+fn unhex(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).expect("text");
+        u8::from_str_radix(pair, 16).unwrap_or_else(|error| panic!("{digits}: {error}"))
+    };
+    pairs.map(byte).collect()
 }
 
 /// A file of the corpus with one to four changes, each of which may insert a part of another file.

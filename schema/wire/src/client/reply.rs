@@ -84,10 +84,13 @@ fn exposed(entity_type: &EntityType, part: Part, member: ClientMember) -> Option
     methods.get(usize::from(index.0))
 }
 
-/// The fingerprint of an outcome as a client was shown it, for comparison with the log. `None` if it does not fit.
+/// The fingerprint of an answer as a client was shown it, for comparison with the log: of the call's number, the index of
+/// the method among those of its part, and the outcome. `None` if that does not fit the method.
 #[must_use]
-pub fn outcome_hash(method: &Method, outcome: &Outcome) -> Option<Hash> {
+pub fn reply_hash(method: &Method, (call, index): (CallNumber, MemberId), outcome: &Outcome) -> Option<Hash> {
     let mut bytes = Vec::new();
+    put_number(&mut bytes, call.0);
+    put_number(&mut bytes, index.0.into());
     put_outcome(method, outcome, &mut bytes).ok()?;
     Some(value_hash(&bytes))
 }

@@ -274,8 +274,12 @@ impl<'a> ShownReader<'a> {
         };
         let number = self.last.0.checked_add(gap + 1).map(HistoryNumber);
         let number = number.filter(|&number| number <= self.upto).ok_or(wrong)?;
+        if is_reply {
+            let reply = Reply::read(self.entity_type, &mut self.reader)?;
+            self.last = number;
+            return Ok(Some((number, Shown::Reply(reply))));
+        }
         let shown = match self.id()? {
-            _ if is_reply => Shown::Reply(Reply::read(self.entity_type, &mut self.reader)?),
             id @ (NESTED | SLICE) => self.part(id == SLICE, held)?,
             id if self.properties.contains(id) => {
                 let (member, value) = self.property()?;

@@ -1,13 +1,13 @@
 //! Answers to calls of clients.
 
 use annals_def::Value;
-use annals_event::{Body, CallError, Outcome};
-use annals_ids::{EntityId, Part};
-use annals_node::typed::Returned;
+use annals_event::{Body, CallError, Link, Outcome};
+use annals_ids::{Address, CallNumber, EntityId, MemberId, Part};
+use annals_node::{Caller, typed::Returned};
 
 use crate::{
-    game::{Game, LATER, POOR, Price, WRONG, answer_later, poor},
-    host::{Host, Mood},
+    game::{BROKEN, Game, HUGE, LAST, LATER, POOR, Price, WRONG, answer_later, poor},
+    host::{BASE, Host, Mood},
     player::{Player, log_in},
 };
 
@@ -53,7 +53,7 @@ fn a_client_is_shown_what_its_call_returns() {
     player.listen(&mut host);
     other.listen(&mut host);
     assert!(player.is_settled());
-    let wrong = CallError::Internal("the method returned other values".into());
+    let wrong = CallError::Internal("see the process log".into());
     assert_eq!(
         answered(&player),
         [(2, price(7)), (3, Err(poor())), (4, Err(wrong)), (5, price(8))],
@@ -62,6 +62,76 @@ fn a_client_is_shown_what_its_call_returns() {
     assert_eq!(answered(&other), []);
     let trouble = host.owner.poll_trouble().expect("it is reported").to_string();
     assert!(trouble.contains("Account.price"), "{trouble}");
+}
+
+/// A client is not sent what is for the game's programmers.
+#[test]
+fn an_internal_error_has_no_text_for_clients() {
+    let mut host = host();
+    let mut player = log_in(&mut host, 5, 1);
+    for kind in [BROKEN, HUGE, 4] {
+        ask(&mut host, &mut player, kind);
+    }
+    host.settle();
+    player.listen(&mut host);
+    let internal = Err(CallError::Internal("see the process log".into()));
+    assert_eq!(
+        answered(&player),
+        [(1, internal.clone()), (2, internal), (3, price(4))],
+        "the link is not stuck"
+    );
+}
+
+/// Its client is not shown anything of it any more.
+#[test]
+fn an_entity_that_ends_in_the_call_is_not_seen_to_answer() {
+    let mut host = host();
+    let mut player = log_in(&mut host, 5, 1);
+    ask(&mut host, &mut player, LAST);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(answered(&player), []);
+    assert!(player.closed.is_some());
+}
+
+/// The definitions have changed since behaviour noted the caller: the number is that of another method.
+#[test]
+fn a_note_of_a_method_that_does_not_answer_is_not_answered() {
+    let mut host = Host::of(Game {
+        errand: Some(|context| {
+            let hear = context
+                .entity_type()
+                .base_method_named("hear")
+                .map(|method| method.index);
+            let beyond = Some(MemberId(999));
+            for method in [hear, beyond] {
+                let from = Address::Client(context.client().unwrap());
+                let to = context.mailbox(Part::Base).address();
+                let caller = Caller {
+                    link: Link { from, to },
+                    home: BASE,
+                    number: CallNumber(1),
+                    wants_reply: true,
+                    method,
+                };
+                context.answer(&caller, Ok(Vec::new()));
+            }
+        }),
+        ..Game::default()
+    });
+    let mut player = log_in(&mut host, 5, 1);
+    let entity = player.entity.unwrap().0;
+    run_errand(&mut host, entity);
+    player.listen(&mut host);
+    assert_eq!(answered(&player), []);
+    assert_eq!(host.owner.troubles(), 2, "both are reported");
+    let events = host.batches().flat_map(|batch| batch.events);
+    assert_eq!(
+        events
+            .filter(|event| matches!(event.body, Body::Replied { .. }))
+            .count(),
+        0
+    );
 }
 
 /// A process dies between the call and its answer, and the connection is lost before the answer arrives.

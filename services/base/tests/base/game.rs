@@ -152,6 +152,10 @@ impl Returned for Price {
 pub(crate) const LATER: u64 = 200;
 pub(crate) const WRONG: u64 = 201;
 pub(crate) const POOR: u64 = 202;
+/// Kinds with an answer that is for the game's programmers, that is too large, or with which the entity ends.
+pub(crate) const BROKEN: u64 = 203;
+pub(crate) const HUGE: u64 = 204;
+pub(crate) const LAST: u64 = 205;
 
 fn price(context: &mut Context<'_>, kind: u64, caller: &Caller) -> Answer {
     match kind {
@@ -164,6 +168,13 @@ fn price(context: &mut Context<'_>, kind: u64, caller: &Caller) -> Answer {
         }
         WRONG => Answer::Return(vec![Value::UInt(1)]),
         POOR => Answer::Fail(poor()),
+        BROKEN => Answer::Fail(CallError::Internal("table prices is missing".into())),
+        HUGE => Answer::Return(vec![Value::UInt(1), Value::Unicode("x".repeat(3 << 20))]),
+        LAST => {
+            let entity = context.entity();
+            context.request(Request::Destroy { entity }).unwrap();
+            Answer::Return(Price(1).into_values())
+        }
         kind => Answer::Return(Price(kind).into_values()),
     }
 }
@@ -286,6 +297,7 @@ impl Behaviour for Game {
             Denied::CellEnding { .. } => 'E',
             Denied::NoCellPart { .. } => 'P',
             Denied::NoSpace(_) => 'N',
+            Denied::NotLocated { .. } => 'F',
             other => panic!("{other}"),
         };
         Self::mark(context, letter);

@@ -20,6 +20,7 @@ mod host;
 mod inquiries;
 mod ledger;
 mod lifecycle;
+mod near;
 mod operators;
 mod outbound;
 mod personal;

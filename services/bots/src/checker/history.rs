@@ -11,7 +11,7 @@ use annals_director::read_owners;
 use annals_event::{Body, Event, Subject, Tail, Thinned, ledger::LedgerView};
 use annals_ids::{BatchNumber, EntityId, Hash, HistoryNumber, LeafIndex, MemberId, OwnerId, Part, Shard, TypeId};
 use annals_store::{Store, StoreError, layout::owners::OwnerRecord};
-use annals_wire::client::{args_hash, change_hash, outcome_hash, property_hash};
+use annals_wire::client::{args_hash, change_hash, property_hash, reply_hash};
 
 use super::driven::Deeds;
 use super::floors::{Floor, Floors};
@@ -502,13 +502,18 @@ fn shown_hash(entity_type: &EntityType, part: Part, body: &Body) -> Result<Hash,
             let method = entity_type.client_methods.get(usize::from(method.0)).ok_or(UNFIT)?;
             args_hash(method, args).ok_or(UNFIT)
         }
-        Body::Replied { method, outcome, .. } => {
+        Body::Replied {
+            number,
+            method,
+            outcome,
+            ..
+        } => {
             let methods = match part {
                 Part::Base => &entity_type.base_methods,
                 Part::Cell => &entity_type.cell_methods,
             };
-            let method = methods.get(usize::from(method.0)).ok_or(UNFIT)?;
-            outcome_hash(method, outcome).ok_or(UNFIT)
+            let found = methods.get(usize::from(method.0)).ok_or(UNFIT)?;
+            reply_hash(found, (*number, *method), outcome).ok_or(UNFIT)
         }
         _ => Err(Unreadable("the archived event there is not visible to clients")),
     }

@@ -592,6 +592,9 @@ fn a_gap_is_answered_once_for_all_requests() {
             numbers
         }]
     );
+    // A further cell part of the entity continues the numbers: with lower ones, calls would be taken for repetitions.
+    table.hit(1).unwrap();
+    assert_eq!(table.calls(), [6]);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use annals_def::{AccountView, ChangeError, Mismatch};
 use annals_event::{
-    GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalScope, MANUAL_LIMIT, SPACE_KEYS, SPACE_VALUE_BYTES,
+    CallError, GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalScope, MANUAL_LIMIT, SPACE_KEYS,
+    SPACE_VALUE_BYTES,
     latest::value::MAX_DEPTH,
     ledger::{ORDERS_WAITING, RefusalReason},
     space_data::{FIRST_OWN_KEY, GEOMETRIES},
@@ -108,8 +109,8 @@ pub enum Denied {
         /// The reason.
         why: String,
     },
-    /// The wrong number of arguments.
-    #[error("{method} takes {wanted} arguments, not {given}")]
+    /// The wrong number of arguments or return values.
+    #[error("{method}: {wanted} values are declared, not {given}")]
     Arguments {
         /// Type and method.
         method: String,
@@ -129,6 +130,14 @@ pub enum Denied {
     CellOnly {
         /// The operation.
         what: &'static str,
+    },
+    /// The entity near which a cell part was to be created has no place.
+    #[error("no cell part was created near entity {entity}: {why}")]
+    NotLocated {
+        /// The other entity.
+        entity: EntityId,
+        /// Why its place is not known.
+        why: CallError,
     },
     /// A coordinate is invalid.
     #[error("a place has coordinates and angles that are finite numbers")]

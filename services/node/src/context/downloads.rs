@@ -89,7 +89,7 @@ impl Context<'_> {
         if description.len() > MAX_DESCRIPTION_BYTES || !source.is_valid() {
             return Err(Denied::Download { bytes: source.bytes() });
         }
-        if then == crate::teleport::LOCATED {
+        if then == crate::near::LOCATED {
             return Err(self.unknown(format!("continuation {then}: the highest is {}", then - 1)));
         }
         let image = self.image();

@@ -1,6 +1,6 @@
 //! Answers to calls.
 
-use annals_def::{EntityType, Value};
+use annals_def::{EntityType, Exposure, Method, Value};
 use annals_event::{
     Body, Call, CallError, Outcome,
     latest::value::{MAX_DEPTH, value_depth},
@@ -51,8 +51,8 @@ impl OwnerContext {
         outcome
     }
 
-    /// Answers a call of a client: an event of the called part, which is shown to that client alone. If the part is not
-    /// real here any more, there is no answer.
+    /// Answers a call of a client: an event of the called part, which is shown to that client alone. There is no answer if
+    /// the part is not real here any more, or does not have such a method, as after a change of definitions.
     fn reply_to_client(&mut self, session: SessionId, caller: &Caller, outcome: Outcome) {
         let (Some(method), Some((entity, part))) = (caller.method, caller.link.to.entity()) else {
             return;
@@ -60,27 +60,47 @@ impl OwnerContext {
         let Some(entity_type) = self.entity_type(entity).filter(|_| self.is_here(caller.link.to)) else {
             return;
         };
-        let outcome = match check_reply(entity_type, (part, method), &outcome) {
-            Ok(()) => self.recordable(outcome),
+        let is_answering = method_of(entity_type, part, method).is_some_and(is_answering);
+        let checked = check_reply(entity_type, (part, method), &outcome);
+        let entity_type = entity_type.name.clone();
+        let outcome = match checked {
+            Ok(()) => self.recordable(outcome.map_err(for_clients)).map_err(for_clients),
             Err(denied) => {
-                let entity_type = entity_type.name.clone();
                 self.report(OwnerError::Denied {
                     entity,
                     part,
                     entity_type,
                     denied,
                 });
-                Err(CallError::Internal("the method returned other values".to_owned()))
+                Err(CallError::Internal(FAILED.to_owned()))
             }
         };
-        let body = Body::Replied {
-            to: session,
-            number: caller.number,
-            method,
-            outcome: outcome.map_err(shortened),
-        };
-        self.record_for(entity, true, body);
+        if is_answering {
+            let body = Body::Replied {
+                to: session,
+                number: caller.number,
+                method,
+                outcome,
+            };
+            self.record_for(entity, true, body);
+        }
     }
+}
+
+/// What a client is sent of an error whose text is for the game's programmers.
+const FAILED: &str = "see the process log";
+
+fn method_of(entity_type: &EntityType, part: Part, method: MemberId) -> Option<&Method> {
+    let methods = match part {
+        Part::Base => &entity_type.base_methods,
+        Part::Cell => &entity_type.cell_methods,
+    };
+    methods.get(usize::from(method.0))
+}
+
+/// Whether clients can call a method and are answered.
+fn is_answering(method: &Method) -> bool {
+    method.exposed != Exposure::No && method.is_two_way()
 }
 
 /// Checks an answer to a client against the method.
@@ -92,24 +112,21 @@ pub fn check_reply(
     (part, method): (Part, MemberId),
     outcome: &Outcome,
 ) -> Result<(), Denied> {
-    let methods = match part {
-        Part::Base => &entity_type.base_methods,
-        Part::Cell => &entity_type.cell_methods,
-    };
-    let method = methods.get(usize::from(method.0)).ok_or_else(|| Denied::Unknown {
+    let found = method_of(entity_type, part, method).filter(|method| is_answering(method));
+    let method = found.ok_or_else(|| Denied::Unknown {
         entity_type: entity_type.name.clone(),
-        what: format!("method {method}"),
+        what: format!("{part} method {method} that answers clients"),
     })?;
     let Ok(values) = outcome else { return Ok(()) };
     measure(entity_type, method, &method.returns, values).map(|_| ())
 }
 
-/// An error with texts that a client may be sent.
-fn shortened(error: CallError) -> CallError {
+/// An error as a client is sent it: without the text of one that is for the game's programmers, and with others cut.
+fn for_clients(error: CallError) -> CallError {
     let short = |text: String| text[..text.floor_char_boundary(MAX_CALL_ERROR_BYTES)].to_owned();
     match error {
         CallError::Authenticate(text) => CallError::Authenticate(short(text)),
-        CallError::Internal(text) => CallError::Internal(short(text)),
+        CallError::Internal(_) => CallError::Internal(FAILED.to_owned()),
         CallError::InvalidArgs(text) => CallError::InvalidArgs(short(text)),
         CallError::Custom(name, text) => CallError::Custom(short(name), short(text)),
         CallError::NoReply | CallError::NoSuchEntity | CallError::NoSuchCellEntity => error,

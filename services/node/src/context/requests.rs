@@ -82,6 +82,7 @@ impl Context<'_> {
             Request::CreateCell { place, .. } | Request::OpenSpace { place, .. } if !place.is_sound() => {
                 Err(Denied::Place)
             }
+            Request::CreateCellNear { offset, .. } if !offset.is_finite() => Err(Denied::Place),
             Request::InvokeFor {
                 entity, method, args, ..
             } => self.check_invocation(*entity, method, args),
@@ -155,7 +156,7 @@ impl Context<'_> {
 /// The request's name in denials, and the part that alone can make it.
 fn about(request: &Request) -> (&'static str, Option<Part>) {
     match request {
-        Request::CreateCell { .. } => ("create a cell part", Some(Part::Base)),
+        Request::CreateCell { .. } | Request::CreateCellNear { .. } => ("create a cell part", Some(Part::Base)),
         Request::DestroyCell { .. } => ("end its cell part", None),
         Request::Destroy { .. } => ("end", None),
         Request::GiveClient { .. } => ("give or take a client", Some(Part::Base)),

@@ -235,18 +235,17 @@ pub fn no_method(entity_type: &str, part: Part, method: MemberId) -> Failure {
     )))
 }
 
-/// Converts a result to the answer of a call. A denial is sent to an entity that waits. Otherwise it is reported, and a
-/// client that waits is not sent its text, which is for the game's programmers.
+/// Converts a result to the answer of a call. A denial is sent to an entity that waits; otherwise it is reported.
 pub fn answer(context: &mut Context<'_>, caller: &Caller, done: Result<Answer, Failure>) -> Answer {
     match done {
         Ok(answer) => answer,
         Err(Failure::Call(error)) => Answer::Fail(error),
         Err(Failure::Denied(denied)) => {
-            if caller.wants_reply && caller.client().is_none() {
-                return Answer::Fail(CallError::Internal(denied.to_string()));
+            let error = CallError::Internal(denied.to_string());
+            if !caller.wants_reply || caller.client().is_some() {
+                context.report(denied);
             }
-            context.report(denied);
-            Answer::Fail(CallError::Internal("the method was denied a request".to_owned()))
+            Answer::Fail(error)
         }
     }
 }

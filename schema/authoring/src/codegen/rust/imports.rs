@@ -42,6 +42,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
             "Mailbox",
             "MemberId",
             "Part",
+            "Position",
             "SpaceId",
             "TimerId",
             "TypeId",

@@ -99,6 +99,7 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
         "create_anywhere",
         "create_beside",
         "create_cell",
+        "create_cell_near",
         "to_base",
         "to_cell",
     ]);
@@ -164,6 +165,7 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
                 text.line("properties: new.into_properties(),");
                 text.close("})");
                 text.close("}");
+                creation_near(text);
             }
         }
         Side::Cell => {
@@ -175,6 +177,31 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
             text.close("}");
         }
     }
+}
+
+/// Writes the function that creates a cell part near another entity.
+fn creation_near(text: &mut Text) {
+    text.gap();
+    text.doc(
+        "Asks for the entity's cell part at an offset from another entity, in its space, once this call is over and that \
+         entity was found.",
+    );
+    let parameters = [
+        "self",
+        "context: &mut Context<'_>",
+        "beside: Mailbox",
+        "offset: Position",
+        "new: NewCell",
+    ]
+    .map(str::to_owned);
+    text.function("pub fn create_cell_near", &parameters, "Result<(), Denied>", '{');
+    text.open("context.request(Request::CreateCellNear {");
+    text.line("entity: self.0.entity,");
+    text.line("beside,");
+    text.line("offset,");
+    text.line("properties: new.into_properties(),");
+    text.close("})");
+    text.close("}");
 }
 
 /// Writes the functions that create base parts on other owners.
