@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::ready;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use annals_db::{
@@ -223,6 +223,13 @@ struct Asked {
     restarts: u64,
 }
 
+impl Drop for Fold {
+    fn drop(&mut self) {
+        // The shard is folded elsewhere from now on, or not at all.
+        self.figures.set(&self.metrics, (0, 0, 0));
+    }
+}
+
 impl Fold {
     async fn begin(
         folding: &Folding<'_>,
@@ -373,10 +380,8 @@ impl Fold {
 
     fn count(&self) {
         let (behind, holes) = (self.reader.behind(), self.holes.len() as u64);
-        self.figures.behind.store(behind, Ordering::Relaxed);
-        self.figures.holes.store(holes, Ordering::Relaxed);
         let owners = self.cursors.borrow().len() as u64;
-        self.figures.owners.store(owners, Ordering::Relaxed);
+        self.figures.set(&self.metrics, (behind, holes, owners));
     }
 
     fn take(&mut self, entry: &Entry) -> bool {

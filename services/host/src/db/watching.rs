@@ -8,7 +8,10 @@ use std::sync::{
 
 use annals_ids::Shard;
 
-use crate::watched::{Registration, Unit, Watched};
+use crate::{
+    telemetry::Metrics,
+    watched::{Registration, Unit, Watched},
+};
 
 /// What folding reports, twice a second.
 #[derive(Debug, Default)]
@@ -16,6 +19,19 @@ pub(super) struct Figures {
     pub(super) behind: AtomicU64,
     pub(super) holes: AtomicU64,
     pub(super) owners: AtomicU64,
+}
+
+impl Figures {
+    /// Replaces the figures of a shard, whose sums the metrics have.
+    pub(super) fn set(&self, metrics: &Metrics, (behind, holes, owners): (u64, u64, u64)) {
+        let change = |figure: &AtomicU64, value: u64| {
+            let before = figure.swap(value, Ordering::Relaxed);
+            value.cast_signed() - before.cast_signed()
+        };
+        metrics.fold_behind.add(change(&self.behind, behind));
+        metrics.log_holes.add(change(&self.holes, holes));
+        self.owners.store(owners, Ordering::Relaxed);
+    }
 }
 
 /// Adds the values of db: sums over the shards that it folds, and each shard's own if there are several.

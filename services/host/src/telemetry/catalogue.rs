@@ -61,7 +61,7 @@ const fn described(
 const HOLDERS: &[Service] = &[Base, Cell, Db];
 
 /// All metrics, beside those that every process has.
-pub(super) const METRICS: [Described; 24] = [
+pub(super) const METRICS: [Described; 26] = [
     described(
         ("tick_duration", "annals.tick.duration"),
         "Work of a tick, with what was due until the next",
@@ -187,6 +187,20 @@ pub(super) const METRICS: [Described; 24] = [
         Some(Unit::Seconds),
         &[Db],
         R::Histogram(|metrics| &metrics.fold),
+    ),
+    described(
+        ("fold_behind", "annals.fold.behind"),
+        "Messages of the log that are not read yet, up to a second ago",
+        None,
+        &[Db],
+        R::Gauge(|metrics| &metrics.fold_behind),
+    ),
+    described(
+        ("log_holes", "annals.log.holes"),
+        "Places where the log lacks batches",
+        None,
+        &[Db],
+        R::Gauge(|metrics| &metrics.log_holes),
     ),
     described(
         ("fold_conflicts", "annals.fold.conflicts"),

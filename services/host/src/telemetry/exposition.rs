@@ -18,6 +18,7 @@ use crate::{
     certificates::CertificateEnd,
     config::{Realm, Service},
     health::{Health, Readiness},
+    release,
     violations::Violations,
 };
 
@@ -42,7 +43,13 @@ impl Exposition {
         let labels = [("realm", realm.to_string()), ("service", service.name().to_owned())];
         let labels = labels.map(|(name, value)| (name.into(), value.into()));
         let mut registry = Registry::with_labels(labels.into_iter());
-        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        let commit = release::COMMIT.map(|commit| ("commit", commit));
+        let build = Info::new(
+            [("version", release::VERSION)]
+                .into_iter()
+                .chain(commit)
+                .collect::<Vec<_>>(),
+        );
         let ours = registry.sub_registry_with_prefix("annals");
         ours.register("build", "The release", build);
         ours.register_collector(Box::new(Metrics { service, health }));

@@ -61,6 +61,10 @@ pub struct Metrics {
     pub log_ins_waiting: Gauge,
     /// At the director that leads a realm with a limit, its players.
     pub players: Gauge,
+    /// At db, messages of the logs that it folds and has not read yet.
+    pub fold_behind: Gauge,
+    /// At db, places where those logs lack batches.
+    pub log_holes: Gauge,
     /// At db, such transactions that conflicted with others and were repeated.
     pub fold_conflicts: Counter,
     /// At db, time of a transaction that folds batches.
