@@ -674,7 +674,7 @@ fn take_created(reader: &mut Reader<'_>) -> Result<Result<(EntityId, TypeId), St
 }
 
 /// Appends an outcome.
-pub(crate) fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {
+pub fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {
     let (tag, texts): (u8, &[&String]) = match outcome {
         Ok(values) => {
             out.push(0);

@@ -53,7 +53,7 @@ fn a_client_is_shown_what_its_call_returns() {
     player.listen(&mut host);
     other.listen(&mut host);
     assert!(player.is_settled());
-    let wrong = CallError::Internal("see the process log".into());
+    let wrong = CallError::Internal("the reason is not sent to clients".into());
     assert_eq!(
         answered(&player),
         [(2, price(7)), (3, Err(poor())), (4, Err(wrong)), (5, price(8))],
@@ -74,12 +74,13 @@ fn an_internal_error_has_no_text_for_clients() {
     }
     host.settle();
     player.listen(&mut host);
-    let internal = Err(CallError::Internal("see the process log".into()));
+    let internal = Err(CallError::Internal("the reason is not sent to clients".into()));
     assert_eq!(
         answered(&player),
         [(1, internal.clone()), (2, internal), (3, price(4))],
         "the link is not stuck"
     );
+    assert_eq!(host.owner.troubles(), 1, "what is too large is reported");
 }
 
 /// Its client is not shown anything of it any more.

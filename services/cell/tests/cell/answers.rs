@@ -81,7 +81,7 @@ fn other_values_than_declared_are_an_error() {
     let long = "\u{20ac}".repeat(1_000);
     answer(&mut world, own, 1, 3, Err(CallError::InvalidArgs(long.clone())));
     world.run(1_000);
-    let wrong = Err(CallError::Internal("see the process log".into()));
+    let wrong = Err(CallError::Internal("the reason is not sent to clients".into()));
     let short = Err(CallError::InvalidArgs(long.chars().take(341).collect()));
     assert_eq!(
         answered(&world, 1, own),

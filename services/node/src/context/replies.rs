@@ -3,9 +3,12 @@
 use annals_def::{EntityType, Exposure, Method, Value};
 use annals_event::{
     Body, Call, CallError, Outcome,
-    latest::value::{MAX_DEPTH, value_depth},
+    latest::{
+        call::put_outcome,
+        value::{MAX_DEPTH, value_depth},
+    },
 };
-use annals_ids::{Address, CallNumber, MemberId, Part, SessionId};
+use annals_ids::{Address, MemberId, Part, SessionId};
 use annals_wire::client::MAX_CALL_ERROR_BYTES;
 
 use super::{Denied, measure};
@@ -33,15 +36,8 @@ impl OwnerContext {
 
     /// An outcome that may be recorded: this one, or an error.
     fn recordable(&self, outcome: Outcome) -> Outcome {
-        let of = CallNumber(u64::MAX);
-        let call = Call::Reply { of, outcome };
-        let mut bytes = Vec::new();
-        call.write(&mut bytes);
-        self.needs(bytes.len())
+        self.needs(size(&outcome))
             .map_err(|spent| CallError::Internal(format!("the reply is too large: {spent}")))?;
-        let Call::Reply { outcome, .. } = call else {
-            unreachable!("invariant: it was made a reply")
-        };
         // The log cannot be read with a value that is nested deeper.
         let is_too_deep = |values: &Vec<Value>| values.iter().any(|value| value_depth(value) > MAX_DEPTH);
         if outcome.as_ref().is_ok_and(is_too_deep) {
@@ -61,10 +57,11 @@ impl OwnerContext {
             return;
         };
         let is_answering = method_of(entity_type, part, method).is_some_and(is_answering);
-        let checked = check_reply(entity_type, (part, method), &outcome);
+        let outcome = outcome.map_err(for_clients);
+        let checked = check_reply(entity_type, (part, method), &outcome).and_then(|()| self.needs(size(&outcome)));
         let entity_type = entity_type.name.clone();
         let outcome = match checked {
-            Ok(()) => self.recordable(outcome.map_err(for_clients)).map_err(for_clients),
+            Ok(()) => outcome,
             Err(denied) => {
                 self.report(OwnerError::Denied {
                     entity,
@@ -72,7 +69,7 @@ impl OwnerContext {
                     entity_type,
                     denied,
                 });
-                Err(CallError::Internal(FAILED.to_owned()))
+                Err(CallError::Internal(HIDDEN.to_owned()))
             }
         };
         if is_answering {
@@ -87,8 +84,15 @@ impl OwnerContext {
     }
 }
 
-/// What a client is sent of an error whose text is for the game's programmers.
-const FAILED: &str = "see the process log";
+/// Text of an internal error for clients: its own is for the game's programmers.
+const HIDDEN: &str = "the reason is not sent to clients";
+
+/// Bytes of an answer in the log.
+fn size(outcome: &Outcome) -> usize {
+    let mut bytes = Vec::new();
+    put_outcome(&mut bytes, outcome);
+    bytes.len()
+}
 
 fn method_of(entity_type: &EntityType, part: Part, method: MemberId) -> Option<&Method> {
     let methods = match part {
@@ -126,7 +130,7 @@ fn for_clients(error: CallError) -> CallError {
     let short = |text: String| text[..text.floor_char_boundary(MAX_CALL_ERROR_BYTES)].to_owned();
     match error {
         CallError::Authenticate(text) => CallError::Authenticate(short(text)),
-        CallError::Internal(_) => CallError::Internal(FAILED.to_owned()),
+        CallError::Internal(_) => CallError::Internal(HIDDEN.to_owned()),
         CallError::InvalidArgs(text) => CallError::InvalidArgs(short(text)),
         CallError::Custom(name, text) => CallError::Custom(short(name), short(text)),
         CallError::NoReply | CallError::NoSuchEntity | CallError::NoSuchCellEntity => error,
