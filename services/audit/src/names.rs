@@ -153,11 +153,10 @@ impl Words<'_> {
                 method,
                 outcome,
             } => {
-                let methods = entity_type.map(|found| match event.subject {
-                    Subject::Entity(_, Part::Cell) => &found.cell_methods,
-                    _ => &found.base_methods,
-                });
-                let found = methods.and_then(|methods| methods.get(usize::from(method.0)));
+                let found = match event.subject {
+                    Subject::Entity(_, part) => entity_type.and_then(|found| found.method_of(part, *method)),
+                    Subject::Owner => None,
+                };
                 let name = found.map_or_else(|| format!("method {method}"), |found| found.name.clone());
                 format!("answers call {number} of session {to}, {name}: {}", answer(outcome))
             }

@@ -401,11 +401,7 @@ impl Shown {
         outcome: Result<Vec<Value>, AnswerError>,
     ) -> AnnalsEvent {
         let entity_type = type_of(core, part, entity);
-        let methods = entity_type.map(|of| match part {
-            Part::Base => &of.base_methods,
-            Part::Cell => &of.cell_methods,
-        });
-        let method = methods.and_then(|methods| methods.get(usize::from(method.0)));
+        let method = entity_type.and_then(|of| of.method_of(part, method));
         let answered = AnnalsEvent {
             number: call.0,
             member: method.map_or(AnnalsText::NONE, |method| AnnalsText::new(&method.name)),

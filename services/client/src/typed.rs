@@ -156,18 +156,12 @@ fn shown<'e>(core: &ClientCore, type_id: TypeId, what: &'e What) -> Option<Entit
             call,
             method,
             outcome,
-        } => {
-            let methods = match part {
-                Part::Base => &entity_type.base_methods,
-                Part::Cell => &entity_type.cell_methods,
-            };
-            EntityEvent::Answered {
-                part: *part,
-                method: methods.get(usize::from(method.0))?.client_id?,
-                call: *call,
-                outcome,
-            }
-        }
+        } => EntityEvent::Answered {
+            part: *part,
+            method: entity_type.method_of(*part, *method)?.client_id?,
+            call: *call,
+            outcome,
+        },
         What::Called { method, args } => EntityEvent::Called {
             method: entity_type.client_methods.get(usize::from(method.0))?.client_id?,
             args,

@@ -736,15 +736,8 @@ fn called(entity_type: &EntityType, member: ClientMember, args: Vec<Value>) -> O
 
 fn replied(entity_type: &EntityType, reply: Reply) -> Option<(Hash, What)> {
     let method = exposed_method(entity_type, reply.part, reply.member)?;
-    let methods = match reply.part {
-        Part::Base => &entity_type.base_methods,
-        Part::Cell => &entity_type.cell_methods,
-    };
-    let hash = reply_hash(
-        methods.get(usize::from(method.0))?,
-        (reply.call, method),
-        &reply.outcome,
-    )?;
+    let declared = entity_type.method_of(reply.part, method)?;
+    let hash = reply_hash(declared, (reply.call, method), &reply.outcome)?;
     let Reply {
         part, call, outcome, ..
     } = reply;

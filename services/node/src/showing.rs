@@ -328,22 +328,10 @@ impl<'a> Showing<'a> {
         let Subject::Entity(_, part) = subject else { return None };
         self.seen_by.filter(|(_, session)| *session == to)?;
         let seen_as = self.seen_as();
-        let (called, known, exposed) = match part {
-            Part::Base => (
-                &self.entity_type.base_methods,
-                &seen_as.base_methods,
-                seen_as.exposed_base_methods(),
-            ),
-            Part::Cell => (
-                &self.entity_type.cell_methods,
-                &seen_as.cell_methods,
-                seen_as.exposed_cell_methods(),
-            ),
-        };
-        let called = called.get(usize::from(method.0))?;
+        let called = self.entity_type.method_of(part, method)?;
         let types = |method: &'a Method| method.returns.iter().map(|argument| &argument.data_type);
-        let place = exposed.iter().position(|index| {
-            let known = known.get(usize::from(index.0));
+        let place = seen_as.exposed_methods_of(part).iter().position(|index| {
+            let known = seen_as.method_of(part, *index);
             known.is_some_and(|known| known.name == called.name && types(known).eq(types(called)))
         })?;
         Some((part, ClientMember(u16::try_from(place).ok()?)))

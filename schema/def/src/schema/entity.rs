@@ -1,6 +1,6 @@
 //! Entity types.
 
-use annals_ids::{MemberId, TypeId};
+use annals_ids::{MemberId, Part, TypeId};
 
 use super::member::{Exposure, Method, Property};
 use crate::names::by_length;
@@ -191,6 +191,25 @@ impl EntityType {
     #[must_use]
     pub fn exposed_cell_methods(&self) -> &[MemberId] {
         &self.tables.exposed_cell_methods
+    }
+
+    /// A method of the base or cell part, by its index among those of the part.
+    #[must_use]
+    pub fn method_of(&self, part: Part, method: MemberId) -> Option<&Method> {
+        let methods = match part {
+            Part::Base => &self.base_methods,
+            Part::Cell => &self.cell_methods,
+        };
+        methods.get(usize::from(method.0))
+    }
+
+    /// The methods of the base or cell part that clients may call, in the order of their client ids.
+    #[must_use]
+    pub fn exposed_methods_of(&self, part: Part) -> &[MemberId] {
+        match part {
+            Part::Base => self.exposed_base_methods(),
+            Part::Cell => self.exposed_cell_methods(),
+        }
     }
 
     /// The client methods in the order of their client ids.

@@ -68,20 +68,11 @@ impl Reply {
 /// The index of a client's exposed method among the methods of its part. `None` if the type has no such method.
 #[must_use]
 pub fn exposed_method(entity_type: &EntityType, part: Part, member: ClientMember) -> Option<MemberId> {
-    let exposed = match part {
-        Part::Base => entity_type.exposed_base_methods(),
-        Part::Cell => entity_type.exposed_cell_methods(),
-    };
-    exposed.get(usize::from(member.0)).copied()
+    entity_type.exposed_methods_of(part).get(usize::from(member.0)).copied()
 }
 
 fn exposed(entity_type: &EntityType, part: Part, member: ClientMember) -> Option<&Method> {
-    let index = exposed_method(entity_type, part, member)?;
-    let methods = match part {
-        Part::Base => &entity_type.base_methods,
-        Part::Cell => &entity_type.cell_methods,
-    };
-    methods.get(usize::from(index.0))
+    entity_type.method_of(part, exposed_method(entity_type, part, member)?)
 }
 
 /// The fingerprint of an answer as a client was shown it, for comparison with the log: of the call's number, the index of

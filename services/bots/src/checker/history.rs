@@ -508,11 +508,7 @@ fn shown_hash(entity_type: &EntityType, part: Part, body: &Body) -> Result<Hash,
             outcome,
             ..
         } => {
-            let methods = match part {
-                Part::Base => &entity_type.base_methods,
-                Part::Cell => &entity_type.cell_methods,
-            };
-            let found = methods.get(usize::from(method.0)).ok_or(UNFIT)?;
+            let found = entity_type.method_of(part, *method).ok_or(UNFIT)?;
             reply_hash(found, (*number, *method), outcome).ok_or(UNFIT)
         }
         _ => Err(Unreadable("the archived event there is not visible to clients")),

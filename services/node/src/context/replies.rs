@@ -56,7 +56,7 @@ impl OwnerContext {
         let Some(entity_type) = self.entity_type(entity).filter(|_| self.is_here(caller.link.to)) else {
             return;
         };
-        let is_answering = method_of(entity_type, part, method).is_some_and(is_answering);
+        let is_answering = entity_type.method_of(part, method).is_some_and(is_answering);
         let outcome = outcome.map_err(for_clients);
         let checked = check_reply(entity_type, (part, method), &outcome).and_then(|()| self.needs(size(&outcome)));
         let entity_type = entity_type.name.clone();
@@ -94,14 +94,6 @@ fn size(outcome: &Outcome) -> usize {
     bytes.len()
 }
 
-fn method_of(entity_type: &EntityType, part: Part, method: MemberId) -> Option<&Method> {
-    let methods = match part {
-        Part::Base => &entity_type.base_methods,
-        Part::Cell => &entity_type.cell_methods,
-    };
-    methods.get(usize::from(method.0))
-}
-
 /// Whether clients can call a method and are answered.
 fn is_answering(method: &Method) -> bool {
     method.exposed != Exposure::No && method.is_two_way()
@@ -116,7 +108,9 @@ pub fn check_reply(
     (part, method): (Part, MemberId),
     outcome: &Outcome,
 ) -> Result<(), Denied> {
-    let found = method_of(entity_type, part, method).filter(|method| is_answering(method));
+    let found = entity_type
+        .method_of(part, method)
+        .filter(|method| is_answering(method));
     let method = found.ok_or_else(|| Denied::Unknown {
         entity_type: entity_type.name.clone(),
         what: format!("{part} method {method} that answers clients"),

@@ -296,11 +296,7 @@ impl Runner {
     ) -> Option<Json> {
         let entity_type =
             type_in_view(client.core(), entity).and_then(|found| self.access.schema.entity_type(found))?;
-        let methods = match part {
-            Part::Base => &entity_type.base_methods,
-            Part::Cell => &entity_type.cell_methods,
-        };
-        let method = methods.get(usize::from(method.0))?;
+        let method = entity_type.method_of(part, method)?;
         let mut observed = json!({
             "event": "answered", "part": part_name(part), "entity": entity.0.to_string(),
             "type": self.name_of_type(self.entered.get(&entity).copied()), "member": method.name,
