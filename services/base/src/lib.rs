@@ -11,6 +11,7 @@
 mod activation;
 mod admission;
 mod bans;
+mod connections;
 mod downloads;
 mod input;
 mod internal_waits;
@@ -22,6 +23,7 @@ mod session;
 mod traffic;
 mod view;
 
+pub use connections::Connections;
 pub use downloads::{DOWNLOAD_BITS, DownloadContent, PreparedDownload};
 pub use input::{
     BannedAccount, BaseInput, Begin, CheckedOut, Counters, DuplicateLogin, MAX_SESSIONS, OpenSession, OperatorOrder,

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_base::{BannedAccount, BaseInput, BaseRole, Begin, CheckedOut, DuplicateLogin, OpenSession, OperatorOrder};
+use annals_base::{
+    BannedAccount, BaseInput, BaseRole, Begin, CheckedOut, Connections, DuplicateLogin, OpenSession, OperatorOrder,
+};
 use annals_def::Schema;
 use annals_event::{Reader, latest::call::take_properties, ledger::Order};
 use annals_ids::{DatabaseId, Epoch, OwnerId, SessionId, TransferId, TypeId};
@@ -118,7 +120,7 @@ pub async fn run(
         edge: edge.handle(),
         holders,
         strangers: BTreeMap::new(),
-        owners: BTreeMap::new(),
+        connections: Connections::default(),
         early: Vec::new(),
         asked: BTreeMap::new(),
         next: 1,
@@ -141,8 +143,8 @@ struct Service {
     holders: Holders<BaseInput>,
     /// Addresses of connections that have not sent a hello.
     strangers: BTreeMap<ConnectionId, SocketAddr>,
-    /// Owner of each connection's session, once the hello has arrived.
-    owners: BTreeMap<ConnectionId, OwnerId>,
+    /// The connections whose hello has arrived.
+    connections: Connections,
     /// The hellos of clients that connected before this process holds the owner, which it is to hold next.
     early: Vec<(ConnectionId, SocketAddr, Hello)>,
     /// Pending requests for a session, an activation or an order: the asker, and the epoch that was named.
@@ -209,8 +211,8 @@ impl Service {
             }
             Arrival::Datagram(datagram) => {
                 // Movement is volatile: a holder that lags does without it.
-                if let Some(owner) = self.owners.get(&connection) {
-                    let _ = self.holders.tell(*owner, BaseInput::Datagram { connection, datagram });
+                if let Some(owner) = self.connections.owner(connection) {
+                    let _ = self.holders.tell(owner, BaseInput::Datagram { connection, datagram });
                 }
             }
             Arrival::Closed(reason) => {
@@ -219,7 +221,7 @@ impl Service {
                 self.strangers.remove(&connection);
                 self.calls.close(connection);
                 self.early.retain(|(early, ..)| *early != connection);
-                if let Some(owner) = self.owners.remove(&connection) {
+                if let Some(owner) = self.connections.close(connection) {
                     // The next holder of the owner finds its clients disconnected.
                     let _ = self.holders.tell(owner, BaseInput::Closed { connection });
                 }
@@ -230,7 +232,7 @@ impl Service {
     /// Passes a client's hello on to the owner of its session.
     fn greet(&mut self, connection: ConnectionId, from: SocketAddr, hello: Hello) {
         let owner = hello.owner;
-        self.owners.insert(connection, owner);
+        self.connections.greet(connection, owner);
         self.calls.greet(connection, &hello);
         let fresh_token = Secret(process::random());
         self.tell(
@@ -257,16 +259,16 @@ impl Service {
     }
 
     /// Tells the clients of an owner which process is about to hold it, one after the other over this time.
-    fn announce(&self, (owner, epoch): (OwnerId, Epoch), address: &str, spread: Duration) {
+    fn announce(&mut self, (owner, epoch): (OwnerId, Epoch), address: &str, spread: Duration) {
         let Some(located) = process::located(owner, epoch, address) else {
             return;
         };
         let mut body = Vec::new();
         ToClient::Moving(located).write(&mut body);
-        let of_it = self.owners.iter().filter(|(_, held)| **held == owner);
-        let frames: Vec<EdgeCommand> = of_it
-            .map(|(connection, _)| EdgeCommand::Frame {
-                connection: *connection,
+        let told = self.connections.announce(owner, body.clone()).into_iter();
+        let frames: Vec<EdgeCommand> = told
+            .map(|connection| EdgeCommand::Frame {
+                connection,
                 body: body.clone(),
             })
             .collect();
@@ -281,8 +283,8 @@ impl Service {
     }
 
     fn tell_owner(&mut self, connection: ConnectionId, input: BaseInput) {
-        if let Some(owner) = self.owners.get(&connection) {
-            self.tell(connection, *owner, input);
+        if let Some(owner) = self.connections.owner(connection) {
+            self.tell(connection, owner, input);
         }
     }
 
@@ -298,15 +300,14 @@ impl Service {
     async fn hear(&mut self, notice: Notice) {
         match notice {
             Notice::Moving(owner, epoch, address, spread) => self.announce((owner, epoch), &address, spread),
-            Notice::Held(owner) => self.greet_early(owner),
-            Notice::Ended(owner) => {
+            Notice::Held(owner) => {
+                self.connections.forget_move(owner);
                 self.greet_early(owner);
-                let here = self
-                    .owners
-                    .iter()
-                    .filter(|(_, held)| **held == owner)
-                    .map(|(connection, _)| *connection);
-                for connection in here {
+            }
+            Notice::Ended(owner) => {
+                self.connections.forget_move(owner);
+                self.greet_early(owner);
+                for connection in self.connections.of(owner) {
                     self.edge.apply(EdgeCommand::Close {
                         connection,
                         reason: CloseReason::Moved,
@@ -331,6 +332,12 @@ impl Service {
                         connection,
                         body: bytes,
                     });
+                    if let Some(announcement) = self.connections.sent(connection) {
+                        commands.push(EdgeCommand::Frame {
+                            connection,
+                            body: announcement.to_vec(),
+                        });
+                    }
                 }
                 Output::BackgroundFrame { connection, bytes } => commands.push(EdgeCommand::BackgroundFrame {
                     connection,

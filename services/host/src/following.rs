@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_db::{Migrations, recover};
-use annals_event::{Batch, FrozenBatch, Header, OwnerState};
+use annals_event::{Batch, Header, OwnerState};
 use annals_ids::{Epoch, OwnerId, OwnerKind, Shard};
 use annals_node::{
-    chain::{Hole, assemble},
+    chain::Hole,
+    follow::{Followed, NotOnChain},
     time::Mono,
     writer::{Chain, Opening, Tip},
 };
@@ -68,13 +69,13 @@ pub(crate) enum TakeError {
     Listen(#[from] async_nats::SubscribeError),
     #[error("the bus does not answer")]
     Barrier(#[from] crate::nats::BarrierError),
-    #[error("the log has changed while it was read")]
-    Changed,
+    #[error(transparent)]
+    Changed(#[from] NotOnChain),
 }
 
 /// The owner to read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Followed {
+pub(crate) struct OwnerLog {
     pub(crate) owner: OwnerId,
     pub(crate) kind: OwnerKind,
     /// The stream of its log.
@@ -115,93 +116,66 @@ impl KeptMessages {
 pub(crate) struct Prepared {
     messages: Option<KeptMessages>,
     reading: Reading,
-    folded: Option<Folded>,
-}
-
-/// A state, and where it is in the log.
-struct Folded {
-    /// The newest batch that was archived when the log was read from there.
-    archived: Tip,
-    state: OwnerState,
-    /// The newest batch that is folded.
-    tip: Tip,
+    followed: Option<Followed>,
 }
 
 impl Prepared {
     /// Forgets what was read of store and log, which may be outdated. Messages stay.
     pub(crate) fn read_anew(&mut self) {
         self.reading = Reading::default();
-        self.folded = None;
+        self.followed = None;
     }
 
     /// Reads on to the end of the log (rule E1), and folds what is new. After an error, the next call begins from the
     /// store.
-    pub(crate) async fn advance(&mut self, process: &Process, followed: Followed) -> Result<Chain, TakeError> {
-        let Followed { owner, kind, shard } = followed;
-        if self.messages.is_none() {
-            let subscriber = process.bus.subscribe(process.subjects.owner(owner)).await?;
-            process.bus.barrier().await?;
-            let kept = VecDeque::new();
-            self.messages = Some(KeptMessages { kept, subscriber });
-        }
-        let folded = match self.folded.take() {
-            Some(folded) => folded,
-            None => {
-                let recovered = recover(&process.store, shard, owner, kind).await?;
-                let archived = Tip {
-                    number: recovered.cursor.batch,
-                    hash: recovered.cursor.hash,
-                };
-                Folded {
-                    archived,
-                    state: recovered.state,
-                    tip: archived,
-                }
-            }
-        };
-        let (openings, cursor) = read_records(&process.store, owner).await?;
-        let history = process.logs.of(shard).await?;
-        history.read(owner, &mut self.reading).await?;
-        let batches = self.reading.batches.iter().cloned();
-        let mut chain = assemble(owner, folded.archived, &openings, batches, self.reading.last)?;
-        let Folded { mut state, tip, .. } = folded;
-        fold(process, &mut state, after(&chain, tip)?).await?;
-        let tip = chain.beyond.last().map_or(chain.archived, tip_of);
-        self.rebase(&mut chain, cursor);
-        self.folded = Some(Folded {
-            archived: chain.archived,
-            state,
-            tip,
-        });
-        Ok(chain)
+    pub(crate) async fn advance(&mut self, process: &Process, log: OwnerLog) -> Result<(), TakeError> {
+        let (followed, _) = self.read_on(process, log).await?;
+        self.followed = Some(followed);
+        Ok(())
     }
 
-    /// Drops what is archived by now, if it is on the chain: an archive that is beyond the log is read at the next call.
-    fn rebase(&mut self, chain: &mut Chain, cursor: Cursor) {
-        let archived = Tip {
-            number: cursor.batch,
-            hash: cursor.hash,
-        };
-        let Some(place) = chain.beyond.iter().position(|batch| tip_of(batch) == archived) else {
-            return;
-        };
-        chain.archived = archived;
-        chain.beyond.drain(..=place);
-        self.reading
-            .batches
-            .retain(|bytes| Header::read(bytes).is_ok_and(|(header, _)| header.number > archived.number));
-    }
-
-    /// The state at the end of the chain that the last call of [`Self::advance`] returned.
-    pub(crate) async fn take_state(&mut self, process: &Process) -> Result<OwnerState, TakeError> {
-        let mut state = self.folded.take().ok_or(TakeError::Changed)?.state;
+    /// As [`Self::advance`]; returns the state at the end of the log, under the realm's definitions, and the chain that
+    /// leads there. The next call begins from the store.
+    pub(crate) async fn take(&mut self, process: &Process, log: OwnerLog) -> Result<(OwnerState, Chain), TakeError> {
+        let (followed, chain) = self.read_on(process, log).await?;
+        let mut state = followed.into_state();
         let schema = process.schema.fingerprint();
         if state.tail.batch.0 > 0 && state.schema != schema {
             // The `Open` that comes next uses the present definitions (rule M3).
             Migrations::read(&process.store).await?.convert(&mut state, schema)?;
             tracing::info!(owner = %state.owner, "converted the owner's state to the realm's new definitions");
         }
-        Ok(state)
+        Ok((state, chain))
+    }
+
+    async fn read_on(&mut self, process: &Process, log: OwnerLog) -> Result<(Followed, Chain), TakeError> {
+        let OwnerLog { owner, kind, shard } = log;
+        if self.messages.is_none() {
+            let subscriber = process.bus.subscribe(process.subjects.owner(owner)).await?;
+            process.bus.barrier().await?;
+            let kept = VecDeque::new();
+            self.messages = Some(KeptMessages { kept, subscriber });
+        }
+        let mut followed = match self.followed.take() {
+            Some(followed) => followed,
+            None => {
+                let recovered = recover(&process.store, shard, owner, kind).await?;
+                Followed::from_archive(tip_of(recovered.cursor), recovered.state)
+            }
+        };
+        let (openings, cursor) = read_records(&process.store, owner).await?;
+        let history = process.logs.of(shard).await?;
+        history.read(owner, &mut self.reading).await?;
+        let batches = self.reading.batches.iter().cloned();
+        let mut chain = followed.chain(&openings, batches, self.reading.last)?;
+        fold(process, &mut followed, &chain).await?;
+        // An archive that is beyond what was read of the log is read at the next call.
+        if followed.rebase(&mut chain, tip_of(cursor)) {
+            self.reading
+                .batches
+                .retain(|bytes| Header::read(bytes).is_ok_and(|(header, _)| header.number > cursor.batch));
+        }
+        Ok((followed, chain))
     }
 
     /// The messages to the owner since the first call of [`Self::advance`].
@@ -213,34 +187,27 @@ impl Prepared {
     }
 }
 
-/// The batches of the chain after a folded one.
-fn after(chain: &Chain, tip: Tip) -> Result<&[FrozenBatch], TakeError> {
-    if tip == chain.archived {
-        return Ok(&chain.beyond);
-    }
-    let place = chain.beyond.iter().position(|batch| tip_of(batch) == tip);
-    place.map(|place| &chain.beyond[place + 1..]).ok_or(TakeError::Changed)
-}
-
-fn tip_of(batch: &FrozenBatch) -> Tip {
+fn tip_of(cursor: Cursor) -> Tip {
     Tip {
-        number: batch.number,
-        hash: batch.hash,
+        number: cursor.batch,
+        hash: cursor.hash,
     }
 }
 
-/// Folds batches. If the realm was migrated since, the state is converted before the `Open` that changes the
+/// Folds the rest of a chain. If the realm was migrated since, the state is converted before the `Open` that changes the
 /// definitions (rule M3).
-async fn fold(process: &Process, state: &mut OwnerState, batches: &[FrozenBatch]) -> Result<(), TakeError> {
-    for frozen in batches {
+async fn fold(process: &Process, followed: &mut Followed, chain: &Chain) -> Result<(), TakeError> {
+    for frozen in followed.unfolded(chain)? {
         // A long log must not keep a process of one thread from its heartbeats.
         tokio::task::consume_budget().await;
         let batch = Batch::read(&frozen.bytes)?;
+        let state = followed.state_mut();
         if state.goes_over(&batch.header)? {
             Migrations::read(&process.store).await?.fold(state, &batch)?;
         } else {
             state.fold(&batch)?;
         }
+        followed.folded(frozen);
     }
     Ok(())
 }
@@ -266,10 +233,10 @@ pub(crate) struct Following {
 
 impl Following {
     /// Begins to follow. `changed` is notified when the state is at the end of the log.
-    pub(crate) fn start(process: Arc<Process>, followed: Followed, changed: Arc<Notify>) -> Self {
+    pub(crate) fn start(process: Arc<Process>, log: OwnerLog, changed: Arc<Notify>) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (says, ready) = watch::channel(false);
-        let task = tokio::spawn(follow(process, followed, (says, changed), stopped));
+        let task = tokio::spawn(follow(process, log, (says, changed), stopped));
         Self { stop, ready, task }
     }
 
@@ -293,11 +260,11 @@ impl Following {
 
 async fn follow(
     process: Arc<Process>,
-    followed: Followed,
+    log: OwnerLog,
     (ready, changed): (watch::Sender<bool>, Arc<Notify>),
     mut stopped: oneshot::Receiver<()>,
 ) -> Prepared {
-    let owner = followed.owner;
+    let owner = log.owner;
     tracing::info!(%owner, "following the owner");
     let mut prepared = Prepared::default();
     let mut wait = Wait::new(
@@ -307,8 +274,8 @@ async fn follow(
     .after(FOLLOWED_WITHIN);
     let mut pause = READ_EVERY;
     loop {
-        match prepared.advance(&process, followed).await {
-            Ok(_) => {
+        match prepared.advance(&process, log).await {
+            Ok(()) => {
                 wait.ends();
                 pause = READ_EVERY;
                 if !ready.send_replace(true) {

@@ -38,7 +38,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::{
     clock,
-    following::{Followed, Following, KeptMessages, Prepared, TakeError},
+    following::{Following, KeptMessages, OwnerLog, Prepared, TakeError},
     gauge::Gauge,
     log::{Driver, History, LogCore},
     nats::Subscription,
@@ -192,7 +192,7 @@ impl<R: Role> LogCore for Held<R> {
     }
 
     fn log_deadline(&self) -> Option<Mono> {
-        self.owner.deadline(self.clock.now())
+        self.owner.writer().deadline(self.clock.now().mono)
     }
 
     fn stopped(&self) -> Option<&Stop> {
@@ -640,7 +640,7 @@ async fn open<R: Role>(
                 taken
             }
             // What was followed does not lead to the end of the log: it is read from the beginning.
-            Err(TakeError::Changed) => {
+            Err(TakeError::Changed(_)) => {
                 prepared.read_anew();
                 continue;
             }
@@ -707,11 +707,10 @@ async fn take_over<R: Role>(
         epoch,
         ..
     } = terms;
-    let mut chain = prepared.advance(process, Followed { owner, kind, shard }).await?;
+    let (state, mut chain) = prepared.take(process, OwnerLog { owner, kind, shard }).await?;
     chain.former_ended = terms.former_ended;
     let traced = TracedOwner::new(process.traces.clone(), owner);
     let recovered = traced.recover(&chain.beyond);
-    let state = prepared.take_state(process).await?;
     let imprint = Imprint {
         realm: process.realm.clone(),
         owner,

@@ -14,6 +14,7 @@ mod context;
 pub mod download;
 mod ended_cells;
 mod exposed;
+pub mod follow;
 pub mod gate;
 mod ghost_view;
 mod global_exchange;

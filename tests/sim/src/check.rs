@@ -6,6 +6,7 @@ pub mod bootstrap;
 pub mod calls;
 pub mod creations;
 pub mod downloads;
+pub mod drains;
 pub mod ends;
 pub mod further_cells;
 pub mod ghosts;
@@ -29,7 +30,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All checkers, by name.
-pub const ALL: [(&str, Check); 22] = [
+pub const ALL: [(&str, Check); 23] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("a client is shown the answers to its calls", answers::check),
@@ -51,5 +52,6 @@ pub const ALL: [(&str, Check); 22] = [
     ("nothing in the ledger is lost or duplicated", ledger::check),
     ("account views agree with the ledger", accounts::check),
     ("downloads arrive as they were sent, and end once", downloads::check),
+    ("drains interrupt nobody", drains::check),
     ("clients are admitted, and leave no state", visits::check),
 ];

@@ -56,11 +56,13 @@ pub enum Blow {
     Disconnect,
     /// A cell process crashes while an entity is in transit from it or to it.
     CrashMidway,
+    /// A cell or base process drains: others take over its owners (rule D9).
+    Drain,
 }
 
 impl Blow {
     /// All blows.
-    pub const ALL: [Blow; 20] = [
+    pub const ALL: [Blow; 21] = [
         Self::CrashCell,
         Self::CrashBase,
         Self::CrashLedger,
@@ -81,7 +83,13 @@ impl Blow {
         Self::StoreAway,
         Self::Disconnect,
         Self::CrashMidway,
+        Self::Drain,
     ];
+
+    /// The blows that are faults: a realm is drained by its operators.
+    pub fn faults() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|blow| *blow != Self::Drain)
+    }
 
     fn word(self) -> &'static str {
         match self {
@@ -105,6 +113,7 @@ impl Blow {
             Self::StoreAway => "the store is unavailable",
             Self::Disconnect => "a connection breaks",
             Self::CrashMidway => "a cell crashes in a hand-over",
+            Self::Drain => "a process drains",
         }
     }
 }

@@ -84,6 +84,12 @@ pub struct Report {
     pub written: usize,
     /// Entries of space data that clients received.
     pub heard: usize,
+    /// Owners that draining processes released.
+    pub released: u64,
+    /// Take-overs by processes that followed the owner.
+    pub followed: u64,
+    /// Changes of clients to the next holder of their owner, without an interruption.
+    pub switched: u64,
     /// Statistics of the parade.
     pub marched: Marched,
     /// Occurrences of each kind of fault.
@@ -223,6 +229,9 @@ fn report(world: &World, archive: &Archive) -> Report {
             .count(),
         deleted: world.deleted,
         redrawn: world.redrawn,
+        released: world.released,
+        followed: world.followed,
+        switched: world.clients.iter().map(|client| client.core.counters().moved).sum(),
         marched: world.parade.marched,
         struck: world.struck.clone(),
     }

@@ -33,6 +33,9 @@ const RETAINING: u64 = 0x0f14_0f14;
 /// Mixed into the seed for the number of shards.
 const SHARDS: u64 = 0x5a1f_0001;
 
+/// Mixed into the seed for the drains. The seeds in `tests/learned.rs` have none.
+const DRAINING: u64 = 0xd9a1_0001;
+
 /// Mixed into the seed for the border settings.
 const CROSSING: u64 = 0xc205_5145;
 
@@ -197,6 +200,7 @@ impl Plan {
         if !seed.is_multiple_of(7) {
             spells(shape.play_ms, &mut dice, &mut faults);
         }
+        drains(seed, shape.play_ms, &mut faults);
         Self {
             seed,
             shape,
@@ -300,7 +304,7 @@ impl Shape {
 fn strikes(play_ms: u64, dice: &mut dyn FnMut() -> u64, faults: &mut Vec<Planned>) {
     let on = dice();
     let kinds: Vec<Blow> = (0..)
-        .zip(Blow::ALL)
+        .zip(Blow::faults())
         .filter(|(bit, _)| on >> bit & 1 == 1)
         .map(|(_, blow)| blow)
         .collect();
@@ -310,6 +314,25 @@ fn strikes(play_ms: u64, dice: &mut dyn FnMut() -> u64, faults: &mut Vec<Planned
         faults.push(Planned::Strike {
             at_ms,
             blow: kinds[(dice() % kinds.len() as u64) as usize],
+            dice: dice(),
+        });
+        at_ms += pause / 2 + dice() % pause;
+    }
+}
+
+/// Drains for half of the seeds, also those without faults. Drawn from a separate generator, as retention is, and after
+/// all faults, whose indices stay as they are.
+fn drains(seed: u64, play_ms: u64, faults: &mut Vec<Planned>) {
+    let mut dice = split_mix(seed ^ DRAINING);
+    if dice().is_multiple_of(2) {
+        return;
+    }
+    let pause = [1_500, 4_000, 9_000][(dice() % 3) as usize];
+    let mut at_ms = 2_500 + dice() % pause;
+    while at_ms < play_ms {
+        faults.push(Planned::Strike {
+            at_ms,
+            blow: Blow::Drain,
             dice: dice(),
         });
         at_ms += pause / 2 + dice() % pause;

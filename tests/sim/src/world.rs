@@ -3,14 +3,17 @@
 //! One thread, one clock, one random generator. A step takes no time; everything that takes time is put on the agenda.
 //! A seed and a commit therefore always give the same run.
 
+mod asking;
 mod borders;
 mod carrying;
 mod clients;
 mod directing;
+mod draining;
 mod faults;
 mod folding;
 mod hosting;
 mod inquiring;
+mod logging_in;
 mod parade;
 mod partitions;
 mod retaining;
@@ -34,7 +37,7 @@ use annals_node::{
     writer,
 };
 use annals_store::{MemoryStore, Store};
-use annals_wire::SpaceMap;
+use annals_wire::{SpaceMap, client::Hello};
 
 use crate::{
     fault::{Blow, Kind, Trouble},
@@ -73,7 +76,7 @@ pub(crate) enum Step {
     /// The content of a download reaches the holder that asked for it.
     Prepared { hold: Hold, download: Download },
     /// A holder's request reaches the log or the store.
-    Ask { hold: Hold, question: hosting::Question },
+    Ask { hold: Hold, question: asking::Question },
     /// An append reaches the log after its writer has given up.
     LateAppend {
         owner: OwnerId,
@@ -142,6 +145,20 @@ pub(crate) enum Step {
     SetOut { client: usize, position: Position },
     /// A fault strikes.
     Strike { blow: Blow, dice: u64 },
+    /// A follower reads on.
+    Follow {
+        process: ProcessId,
+        owner: OwnerId,
+        number: u64,
+    },
+    /// A draining process ends its holding of an owner that is followed.
+    HandOver { hold: Hold },
+    /// A holder that is at rest releases its owner.
+    Release { hold: Hold },
+    /// A draining process releases what was not handed over in time.
+    ReleaseRest { process: ProcessId },
+    /// A draining process ends.
+    EndDrained { process: ProcessId },
     /// A process is started.
     Start { service: Service },
     /// A paused process resumes.
@@ -229,6 +246,14 @@ pub struct World {
     pub deleted: u64,
     /// Boundary moves, and cells added or retired.
     pub redrawn: u64,
+    /// The hellos of clients that connected before the process holds their owner.
+    early: Vec<(ConnectionId, Hello)>,
+    /// Owners that draining processes released.
+    pub released: u64,
+    /// Owners that were released without a process that follows them.
+    pub unfollowed: u64,
+    /// Take-overs by processes that followed the owner.
+    pub followed: u64,
 }
 
 impl World {
@@ -284,6 +309,10 @@ impl World {
             remembered: BTreeMap::new(),
             deleted: 0,
             redrawn: 0,
+            early: Vec::new(),
+            released: 0,
+            unfollowed: 0,
+            followed: 0,
         };
         world.begin();
         world
@@ -467,6 +496,11 @@ impl World {
             Step::StrikeParade { dice, tries } => self.strike_parade(dice, tries),
             Step::SetOut { client, position } => self.set_out(client, position),
             Step::Strike { blow, dice } => self.strike(blow, dice),
+            Step::Follow { process, owner, number } => self.follow(process, owner, number),
+            Step::HandOver { hold } => self.hand_over(hold),
+            Step::Release { hold } => self.release(hold, true),
+            Step::ReleaseRest { process } => self.release_rest(process),
+            Step::EndDrained { process } => self.end_drained(process),
             Step::Start { service } => self.start(service),
             Step::Resume { process } => self.resume(process),
             Step::Reconnect { process } => self.reconnect(process),

@@ -48,6 +48,7 @@ fn say(seeds: u64, sum: &Report) {
          {} trades settled, {} activations of pets, {} eggs laid, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} cell parts ended by others, \
          {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
+         {} owners released by draining processes, {} taken over by followers, {} clients that went along, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
         seeds,
         sum.batches,
@@ -70,6 +71,9 @@ fn say(seeds: u64, sum: &Report) {
         sum.written,
         sum.heard,
         sum.redrawn,
+        sum.released,
+        sum.followed,
+        sum.switched,
         sum.marched.rounds,
         sum.marched.judged,
         sum.marched.held,
@@ -130,8 +134,9 @@ fn all_invariants_hold_for_every_seed() {
 }
 
 /// Whether there was a trade, an answer to a client, an activation of a pet, an entity created on request, a registration,
-/// a call for one client, a further cell part on another cell, a download, a cell part destroyed by another owner, and a
-/// body in view through the hysteresis; otherwise the run did not test these.
+/// a call for one client, a further cell part on another cell, a download, a cell part destroyed by another owner, an owner
+/// handed over to a follower with a client that went along, and a body in view through the hysteresis; otherwise the run
+/// did not test these.
 fn has_everything(sum: &Report) -> bool {
     let requested = sum.created > 0 && sum.registered > 0 && sum.carried > 0 && sum.directed > 0 && sum.further.1 > 0;
     sum.trades > 0
@@ -140,6 +145,9 @@ fn has_everything(sum: &Report) -> bool {
         && sum.downloaded > 0
         && requested
         && sum.ended > 0
+        && sum.released > 0
+        && sum.followed > 0
+        && sum.switched > 0
         && sum.marched.held > 0
 }
 
@@ -190,6 +198,9 @@ fn add(sum: &mut Report, report: &Report) {
     sum.written += report.written;
     sum.heard += report.heard;
     sum.redrawn += report.redrawn;
+    sum.released += report.released;
+    sum.followed += report.followed;
+    sum.switched += report.switched;
     sum.marched.rounds += report.marched.rounds;
     sum.marched.judged += report.marched.judged;
     sum.marched.held += report.marched.held;

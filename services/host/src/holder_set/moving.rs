@@ -12,7 +12,7 @@ use futures::StreamExt;
 use tokio::time::Instant;
 
 use super::{DRAIN_WITHIN, HolderSet, Notifications};
-use crate::following::{Followed, Following};
+use crate::following::{Following, OwnerLog};
 use crate::holder::{Command, Notice, Stage};
 use crate::move_pace::time_to_tell;
 use crate::nats::Subscription;
@@ -38,11 +38,11 @@ where
 {
     /// Follows these owners, and no others.
     pub(super) fn follow(&mut self, orders: &[GrantOrder]) {
-        let wanted: BTreeMap<OwnerId, Followed> = orders
+        let wanted: BTreeMap<OwnerId, OwnerLog> = orders
             .iter()
             .filter_map(GrantOrder::terms)
             .filter(|(_, kind, ..)| *kind == R::KIND)
-            .map(|(owner, kind, shard, _)| (owner, Followed { owner, kind, shard }))
+            .map(|(owner, kind, shard, _)| (owner, OwnerLog { owner, kind, shard }))
             .collect();
         let past: Vec<OwnerId> = self
             .follows
@@ -58,12 +58,12 @@ where
             // A full queue, or no service: clients that wait for the owner give up by themselves.
             let _ = self.notices.try_send(Notice::Ended(owner));
         }
-        for (owner, followed) in wanted {
+        for (owner, log) in wanted {
             if self.held.contains_key(&owner) || self.follows.contains_key(&owner) {
                 continue;
             }
             let (process, changed) = (self.process.clone(), self.changed.clone());
-            self.follows.insert(owner, Following::start(process, followed, changed));
+            self.follows.insert(owner, Following::start(process, log, changed));
             self.holders.set_next(owner, true);
         }
     }

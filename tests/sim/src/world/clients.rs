@@ -1,26 +1,19 @@
 //! Clients: the SDK's core, its connections, and the login service.
 
-use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
-use annals_base::{BaseInput, CheckedOut, DownloadContent, DuplicateLogin, OpenSession, PreparedDownload};
+use annals_base::{BaseInput, DownloadContent, PreparedDownload};
 use annals_client::{
     Attempt, ClientCore, Credentials, EndReason, Event, Input as ClientInput, Millis, Output as ClientOutput,
 };
-use annals_db::{StoredEntity, accounts, personal};
 use annals_def::Value;
-use annals_event::OwnerState;
-use annals_ids::{
-    CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, ProcessId, SessionId,
-};
+use annals_ids::{CallNumber, Direction, EntityId, OwnerId, Part, Position, ProcessId};
 use annals_node::{
-    ConnectionId, NotOpened, Output,
+    ConnectionId, Output,
     download::{Download, DownloadSource},
 };
-use annals_personal::PersonalKey;
-use annals_store::immediate;
 use annals_wire::client::{
-    CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Secret, Ticket, ToServer,
-    ToServerDatagram, value_hash,
+    CloseReason, Hello, HelloAnswer, Located, LoginRequest, Secret, ToServer, ToServerDatagram, value_hash,
 };
 
 use super::{
@@ -38,9 +31,11 @@ pub struct SimClient {
     pub core: ClientCore,
     /// The account it logs in to.
     pub account: u64,
-    name: String,
+    pub(super) name: String,
     /// Its current connection, if it has one.
     connection: Option<ConnectionId>,
+    /// The connection to the process that is about to serve it.
+    next: Option<ConnectionId>,
     /// All events it received, in order.
     pub told: Vec<Event>,
     /// The calls it made.
@@ -72,7 +67,7 @@ pub struct Connection {
     pub(super) attempt: Attempt,
     pub(super) process: ProcessId,
     /// The owner that the first frame named.
-    owner: Option<OwnerId>,
+    pub(super) owner: Option<OwnerId>,
     /// Arrival time of the last item sent to the client, so that nothing overtakes it.
     down: u64,
     /// The same for background frames.
@@ -84,16 +79,22 @@ pub struct Connection {
 /// A request to the login service.
 #[derive(Debug)]
 pub(crate) struct LoginCall {
-    attempt: Attempt,
-    request: LoginRequest,
+    pub(super) attempt: Attempt,
+    pub(super) request: LoginRequest,
 }
 
 /// A log-in that waits for a base.
 pub(crate) struct Pending {
-    client: usize,
-    attempt: Attempt,
-    secret: Secret,
-    base: Located,
+    pub(super) client: usize,
+    pub(super) attempt: Attempt,
+    pub(super) secret: Secret,
+    pub(super) base: Located,
+}
+
+/// The address at which a base process serves clients.
+pub(super) fn address_of(process: ProcessId) -> SocketAddr {
+    let port = u16::try_from(process.0).expect("a run has few processes");
+    SocketAddr::from(([127, 0, 0, 1], port))
 }
 
 impl World {
@@ -108,6 +109,7 @@ impl World {
             account: number,
             name,
             connection: None,
+            next: None,
             told: Vec::new(),
             made: Vec::new(),
             ended: None,
@@ -327,42 +329,13 @@ impl World {
                 );
             }
             ClientOutput::Connect { attempt, address, .. } => {
-                let process = ProcessId(u64::from(address.port()));
-                let connection = ConnectionId(self.next_connection);
-                self.next_connection += 1;
-                let opened = Connection {
-                    client,
-                    attempt,
-                    process,
-                    owner: None,
-                    down: self.now,
-                    beside: self.now,
-                    up: self.now,
-                };
-                self.connections.insert(connection, opened);
-                self.clients[client].connection = Some(connection);
-                let delay = self.between(500, 5_000);
-                self.after(
-                    delay,
-                    Step::Connect {
-                        client,
-                        connection,
-                        process,
-                    },
-                );
+                self.clients[client].connection = Some(self.open_connection(client, attempt, address));
             }
-            ClientOutput::Frame(bytes) => {
-                let Some(connection) = self.clients[client].connection else {
-                    return;
-                };
-                let delay = self.between(300, 3_000);
-                let Some(found) = self.connections.get_mut(&connection) else {
-                    return;
-                };
-                found.up = found.up.max(self.now + delay);
-                let at = found.up - self.now;
-                self.after(at, Step::Frame { connection, bytes });
+            ClientOutput::Prepare { attempt, address, .. } => {
+                self.clients[client].next = Some(self.open_connection(client, attempt, address));
             }
+            ClientOutput::Frame(bytes) => self.send_frame(self.clients[client].connection, bytes),
+            ClientOutput::Greet(bytes) => self.send_frame(self.clients[client].next, bytes),
             ClientOutput::Datagram(bytes) => {
                 let Some(connection) = self.clients[client].connection else {
                     return;
@@ -372,16 +345,65 @@ impl World {
                     self.after(delay, Step::Datagram { connection, bytes });
                 }
             }
-            ClientOutput::Prepare { .. } | ClientOutput::Greet(_) | ClientOutput::Switch | ClientOutput::Abandon => {
-                unreachable!("no base of the simulation announces a move")
+            ClientOutput::Switch => {
+                let next = self.clients[client].next.take();
+                let former = std::mem::replace(&mut self.clients[client].connection, next);
+                self.hang_up(former);
+            }
+            ClientOutput::Abandon => {
+                let next = self.clients[client].next.take();
+                self.hang_up(next);
             }
             ClientOutput::Disconnect(_) => {
-                if let Some(connection) = self.clients[client].connection.take() {
-                    let delay = self.between(300, 3_000);
-                    self.after(delay, Step::Hangup { connection });
-                }
+                let connection = self.clients[client].connection.take();
+                self.hang_up(connection);
             }
         }
+    }
+
+    fn open_connection(&mut self, client: usize, attempt: Attempt, address: SocketAddr) -> ConnectionId {
+        let process = ProcessId(u64::from(address.port()));
+        let connection = ConnectionId(self.next_connection);
+        self.next_connection += 1;
+        let opened = Connection {
+            client,
+            attempt,
+            process,
+            owner: None,
+            down: self.now,
+            beside: self.now,
+            up: self.now,
+        };
+        self.connections.insert(connection, opened);
+        let delay = self.between(500, 5_000);
+        self.after(
+            delay,
+            Step::Connect {
+                client,
+                connection,
+                process,
+            },
+        );
+        connection
+    }
+
+    /// Sends a frame of a client.
+    fn send_frame(&mut self, connection: Option<ConnectionId>, bytes: Vec<u8>) {
+        let Some(connection) = connection else { return };
+        let delay = self.between(300, 3_000);
+        let Some(found) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        found.up = found.up.max(self.now + delay);
+        let at = found.up - self.now;
+        self.after(at, Step::Frame { connection, bytes });
+    }
+
+    /// A client closes a connection.
+    fn hang_up(&mut self, connection: Option<ConnectionId>) {
+        let Some(connection) = connection else { return };
+        let delay = self.between(300, 3_000);
+        self.after(delay, Step::Hangup { connection });
     }
 
     pub(super) fn connect(&mut self, client: usize, connection: ConnectionId, process: ProcessId) {
@@ -428,25 +450,53 @@ impl World {
             }
             None => {
                 let hello = Hello::read(bytes).expect("the SDK's first frame is a hello");
-                let owner = hello.owner;
-                if let Some(found) = self.connections.get_mut(&connection) {
-                    found.owner = Some(owner);
-                }
-                let fresh_token = self.secret();
-                if !self.tell_base(
-                    found.process,
-                    owner,
-                    BaseInput::Hello {
-                        connection,
-                        from: ([127, 0, 0, 1], 1).into(),
-                        hello,
-                        fresh_token,
-                    },
-                ) {
-                    // As an edge does for an owner that its process does not hold.
-                    self.close(connection, CloseReason::Moved);
+                let host = self.processes.get(&found.process);
+                if host.is_some_and(|host| host.is_next(hello.owner)) {
+                    self.early.push((connection, hello));
+                } else {
+                    self.greet(connection, found.process, hello);
                 }
             }
+        }
+    }
+
+    fn greet(&mut self, connection: ConnectionId, process: ProcessId, hello: Hello) {
+        let owner = hello.owner;
+        let Some(found) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        found.owner = Some(owner);
+        if let Some(host) = self.processes.get_mut(&process) {
+            host.clients.greet(connection, owner);
+        }
+        let fresh_token = self.secret();
+        if !self.tell_base(
+            process,
+            owner,
+            BaseInput::Hello {
+                connection,
+                from: ([127, 0, 0, 1], 1).into(),
+                hello,
+                fresh_token,
+            },
+        ) {
+            // As an edge does for an owner that its process does not hold.
+            self.close(connection, CloseReason::Moved);
+        }
+    }
+
+    /// Handles the hellos of clients that connected before a process held their owner, unless it still follows it.
+    pub(super) fn greet_early(&mut self, process: ProcessId) {
+        let Some(host) = self.processes.get(&process) else {
+            return;
+        };
+        let (waiting, due): (Vec<_>, Vec<_>) = std::mem::take(&mut self.early).into_iter().partition(|(id, hello)| {
+            let found = self.connections.get(id);
+            found.is_some_and(|found| found.process != process || host.is_next(hello.owner))
+        });
+        self.early = waiting;
+        for (connection, hello) in due {
+            self.greet(connection, process, hello);
         }
     }
 
@@ -472,6 +522,9 @@ impl World {
             return;
         }
         self.connections.remove(&connection);
+        if let Some(host) = self.processes.get_mut(&found.process) {
+            host.clients.close(connection);
+        }
         if let Some(owner) = found.owner {
             self.tell_base(found.process, owner, BaseInput::Closed { connection });
         }
@@ -491,6 +544,9 @@ impl World {
         let Some(found) = self.connections.remove(&connection) else {
             return;
         };
+        if let Some(host) = self.processes.get_mut(&found.process) {
+            host.clients.close(connection);
+        }
         let at = found.down.max(self.now + 500) - self.now;
         let input = ClientInput::Disconnected {
             attempt: found.attempt,
@@ -517,25 +573,33 @@ impl World {
         for connection in connections {
             self.close(connection, CloseReason::Moved);
         }
+        if let Some(host) = self.processes.get_mut(&process) {
+            host.clients.forget_move(owner);
+        }
+    }
+
+    pub(super) fn emit_frame(&mut self, connection: ConnectionId, body: Vec<u8>) {
+        let delay = self.between(300, 3_000);
+        let Some(found) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        found.down = found.down.max(self.now + delay);
+        let (at, client, attempt) = (found.down - self.now, found.client, found.attempt);
+        let input = ClientInput::Frame { attempt, body };
+        self.after(at, Step::ToClient { client, input });
     }
 
     /// Delivers a base's outputs to its clients.
     pub(super) fn emit_to_client(&mut self, output: Output) {
         match output {
             Output::Frame { connection, bytes } => {
-                let delay = self.between(300, 3_000);
-                let Some(found) = self.connections.get_mut(&connection) else {
-                    return;
-                };
-                found.down = found.down.max(self.now + delay);
-                let (at, client, attempt) = (found.down - self.now, found.client, found.attempt);
-                self.after(
-                    at,
-                    Step::ToClient {
-                        client,
-                        input: ClientInput::Frame { attempt, body: bytes },
-                    },
-                );
+                self.emit_frame(connection, bytes);
+                let found = self.connections.get(&connection);
+                let host = found.and_then(|found| self.processes.get_mut(&found.process));
+                let announcement = host.and_then(|host| host.clients.sent(connection).map(<[u8]>::to_vec));
+                if let Some(announcement) = announcement {
+                    self.emit_frame(connection, announcement);
+                }
             }
             Output::BackgroundFrame { connection, bytes } => {
                 let delay = self.between(300, 30_000);
@@ -569,7 +633,7 @@ impl World {
             Output::Reject { connection, rejection } => {
                 let mut bytes = Vec::new();
                 HelloAnswer::Rejected(rejection).write(&mut bytes);
-                self.emit_to_client(Output::Frame { connection, bytes });
+                self.emit_frame(connection, bytes);
                 self.close(connection, CloseReason::Finished);
             }
             Output::SessionOpened { request, opened } => self.session_opened(request, &opened),
@@ -606,164 +670,5 @@ impl World {
             content,
         };
         self.give(hold, Given::Base(BaseInput::Download(prepared)));
-    }
-
-    /// The login service, in one step; the decisions of `annals-login` are tested in its own crate.
-    pub(super) fn log_in(&mut self, client: usize, call: LoginCall) {
-        let LoginCall { attempt, request } = call;
-        let answer = match request {
-            LoginRequest::LogIn { .. } => match self.open(client, attempt) {
-                None => return,
-                Some(refusal) => LoginAnswer::Refused(refusal),
-            },
-            LoginRequest::Locate { owner, .. } => match self.located(owner) {
-                Some((located, _)) => LoginAnswer::Located(located),
-                None => LoginAnswer::Refused(LoginRefusal::NotHeld),
-            },
-        };
-        let input = ClientInput::LoginAnswered {
-            attempt,
-            answer: Some(answer),
-        };
-        self.after(1_000, Step::ToClient { client, input });
-    }
-
-    /// Asks a base for a session; `None` while the answer is pending.
-    fn open(&mut self, client: usize, attempt: Attempt) -> Option<LoginRefusal> {
-        let name = self.clients[client].name.clone();
-        let entity = StoredEntity {
-            entity_type: "Avatar".to_owned(),
-            ..StoredEntity::default()
-        };
-        let schema = std::sync::Arc::clone(&self.schema);
-        let created = immediate(accounts::create(&self.store, name.as_bytes(), "", &entity, &schema));
-        let Ok(account) = created else {
-            return Some(LoginRefusal::Busy);
-        };
-        let Some(preferred) = self.any_base() else {
-            return Some(LoginRefusal::Busy);
-        };
-        let Ok(Some(checkout)) = immediate(accounts::check_out(&self.store, account.database, preferred)) else {
-            return Some(LoginRefusal::Busy);
-        };
-        let Some((base, hold)) = self.located(checkout.owner) else {
-            return Some(LoginRefusal::Busy);
-        };
-        let secret = self.secret();
-        let request = self.next_login;
-        self.next_login += 1;
-        let wanted = self.wanted(request, base.epoch, account.database, checkout.number, &secret);
-        self.logins.insert(
-            request,
-            Pending {
-                client,
-                attempt,
-                secret,
-                base,
-            },
-        );
-        self.give(hold, Given::Base(BaseInput::OpenSession(wanted)));
-        None
-    }
-
-    fn wanted(&self, request: u64, epoch: Epoch, account: DatabaseId, checkout: u64, secret: &Secret) -> OpenSession {
-        let entity_type = self.schema.type_named("Avatar").expect("the game has avatars");
-        let stored = immediate(accounts::load(&self.truth(), account)).expect("the store in memory answers");
-        let properties = stored
-            .map(|stored| {
-                [Part::Base, Part::Cell]
-                    .map(|part| stored.properties_of(entity_type, part))
-                    .concat()
-            })
-            .unwrap_or_default();
-        OpenSession {
-            request,
-            account: CheckedOut {
-                epoch,
-                database: account,
-                checkout,
-                type_id: entity_type.id,
-                properties,
-                key: self.key(account),
-            },
-            ticket: secret.digest().0,
-            name: account.to_string(),
-            duplicate: DuplicateLogin::Replace,
-            replaces_only: false,
-        }
-    }
-
-    /// A person's key; db creates it on first use.
-    pub(super) fn key(&self, person: DatabaseId) -> Option<PersonalKey> {
-        let fresh = [person.0.to_le_bytes()[0]; 32];
-        immediate(personal::key(&self.truth(), person, fresh)).expect("the store in memory answers")
-    }
-
-    /// The keys of all persons with an activation in a state.
-    pub(super) fn keys(&self, state: &OwnerState) -> BTreeMap<DatabaseId, PersonalKey> {
-        let lives = state.databases.keys();
-        lives.filter_map(|&person| Some((person, self.key(person)?))).collect()
-    }
-
-    pub(super) fn any_base(&mut self) -> Option<OwnerId> {
-        let owners: Vec<OwnerId> = self
-            .director
-            .as_ref()?
-            .membership
-            .live_owners(OwnerKind::Base)
-            .collect();
-        let choice = self.roll();
-        owners
-            .get(usize::try_from(choice % owners.len().max(1) as u64).ok()?)
-            .copied()
-    }
-
-    pub(super) fn located(&self, owner: OwnerId) -> Option<(Located, Hold)> {
-        let hold = self.holder(owner)?;
-        let epoch = self.processes.get(&hold.process)?.owners.get(&owner)?.epoch;
-        let port = u16::try_from(hold.process.0).expect("a run has few processes");
-        let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-        Some((
-            Located {
-                owner,
-                epoch,
-                address,
-                certificate: None,
-            },
-            hold,
-        ))
-    }
-
-    fn session_opened(&mut self, request: u64, opened: &Result<SessionId, NotOpened>) {
-        let Some(Pending {
-            client,
-            attempt,
-            secret,
-            base,
-        }) = self.logins.remove(&request)
-        else {
-            return;
-        };
-        let answer = match opened {
-            Ok(session) => LoginAnswer::Ticket(Ticket {
-                session: *session,
-                secret,
-                base,
-            }),
-            Err(_) => LoginAnswer::Refused(LoginRefusal::Busy),
-        };
-        let input = ClientInput::LoginAnswered {
-            attempt,
-            answer: Some(answer),
-        };
-        self.after(1_000, Step::ToClient { client, input });
-    }
-
-    fn secret(&mut self) -> Secret {
-        let mut bytes = [0; 32];
-        for chunk in bytes.chunks_exact_mut(8) {
-            chunk.copy_from_slice(&self.roll().to_le_bytes());
-        }
-        Secret(bytes)
     }
 }

@@ -1,9 +1,6 @@
 //! The director, and the notification of processes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use annals_director::{Balance, Beat, Decision, Definitions, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, Shard, WorldTime};
@@ -19,6 +16,7 @@ use annals_wire::{
 
 use super::{
     Step, World,
+    clients::address_of,
     hosting::{Core, Held, Hold, Service},
 };
 use crate::game::{EXTENT, SPACE};
@@ -182,18 +180,20 @@ impl World {
             });
             let entities = |held: &Held| held.core.as_ref().map_or(0, |core| core.state().entities.len() as u64);
             let owners = host.owners.iter().map(|(owner, held)| (*owner, entities(held)));
+            let ready = host.follows.iter().filter(|(_, following)| following.is_ready);
+            let ready = ready.map(|(owner, _)| *owner);
             director.membership.hear(
                 now,
                 Beat {
                     process: *process,
                     definitions: Definitions::Present,
                     holds,
-                    address: None,
+                    address: (host.service == Service::Base).then(|| address_of(*process).to_string()),
                     owners: owners.collect(),
-                    draining: false,
+                    draining: host.draining.is_some(),
                     connection: connection(*process),
-                    follows: BTreeSet::new(),
-                    released: BTreeSet::new(),
+                    follows: ready.collect(),
+                    released: host.released.clone(),
                 },
             );
         }
@@ -217,6 +217,7 @@ impl World {
             return false;
         }
         self.give_orders(director);
+        self.order_hand_overs(director);
         self.weigh(director);
         let is_drawn = self.draw(director);
         self.move_borders();
@@ -240,7 +241,8 @@ impl World {
             let Some(host) = self.processes.get(process).filter(|host| host.hears_director()) else {
                 continue;
             };
-            if host.owners.get(owner).is_some_and(|held| held.epoch == grant.epoch) {
+            let is_held = host.owners.get(owner).is_some_and(|held| held.epoch == grant.epoch);
+            if is_held || host.released.contains(owner) {
                 director.unheld.remove(owner);
                 continue;
             }
@@ -272,6 +274,7 @@ impl World {
                 let fresh = grant.ids.end > grant.ids.start;
                 if fresh
                     && !host.owners.contains_key(owner)
+                    && !host.released.contains(owner)
                     && director.unheld.get(owner).is_none_or(|since| *since == self.now)
                 {
                     begin.push((*process, grant.clone()));

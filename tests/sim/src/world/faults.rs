@@ -5,6 +5,7 @@ use annals_wire::client::CloseReason;
 
 use super::{
     Step, World,
+    draining::Draining,
     hosting::{Process, Service},
     partitions::Cut,
 };
@@ -38,13 +39,13 @@ const HEALING: u64 = 5_000_000;
 const LURKING: u64 = 1_000;
 
 /// The random generator of one blow.
-type Dice<'d> = dyn FnMut() -> u64 + 'd;
+pub(super) type Dice<'d> = dyn FnMut() -> u64 + 'd;
 
-fn between((least, most): (u64, u64), dice: &mut Dice<'_>) -> u64 {
+pub(super) fn between((least, most): (u64, u64), dice: &mut Dice<'_>) -> u64 {
     least + dice() % (most - least + 1)
 }
 
-fn pick<T: Copy>(from: &[T], dice: &mut Dice<'_>) -> Option<T> {
+pub(super) fn pick<T: Copy>(from: &[T], dice: &mut Dice<'_>) -> Option<T> {
     let choice = dice() % (from.len().max(1) as u64);
     from.get(usize::try_from(choice).ok()?).copied()
 }
@@ -117,6 +118,7 @@ impl World {
             }
             Blow::Disconnect => self.disconnect(dice),
             Blow::CrashMidway => self.crash_midway(dice),
+            Blow::Drain => self.drain_process(dice),
         }
     }
 
@@ -144,11 +146,23 @@ impl World {
 
     fn end(&mut self, process: ProcessId, service: Service, dice: &mut Dice<'_>) -> Option<()> {
         self.note(format_args!("{service:?} process {process} crashes"));
-        self.processes.remove(&process)?;
+        let draining = self.processes.get(&process)?.draining.as_ref();
+        let is_replaced = draining.is_some_and(Draining::is_replaced);
+        self.remove_process(process);
         // Every other one vanishes with its machine: no server closes its connection.
         if process.0.is_multiple_of(2) {
             self.report_closed(process);
         }
+        let delay = between((50_000, 5_000_000), dice);
+        if !is_replaced {
+            self.after(delay, Step::Start { service });
+        }
+        Some(())
+    }
+
+    /// A process is gone, and its connections with it.
+    pub(super) fn remove_process(&mut self, process: ProcessId) {
+        self.processes.remove(&process);
         let broken: Vec<_> = self
             .connections
             .iter()
@@ -158,8 +172,6 @@ impl World {
         for connection in broken {
             self.close(connection, CloseReason::Lost);
         }
-        self.after(between((50_000, 5_000_000), dice), Step::Start { service });
-        Some(())
     }
 
     /// Processes with entities in transit, and the receiving owners.

@@ -1,29 +1,33 @@
 //! Processes and the owners they hold: the host's holder, without waiting.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
-use annals_base::{BaseInput, BaseRole};
+use annals_base::{BaseInput, BaseRole, Connections};
 use annals_cell::{CellInput, CellRole};
-use annals_db::{LedgerInput, LedgerRole, ledger::Outbox, no_behaviour, recover};
+use annals_db::{LedgerInput, LedgerRole, ledger::Outbox, no_behaviour};
 use annals_director::Grant;
-use annals_event::{Batch, Header, Imprint, OwnerState};
+use annals_event::{Imprint, OwnerState};
 use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner,
-    chain::assemble,
-    writer::{self, Action, Durability, Opening, OpeningRefused, Tip},
+    writer::{self, Durability, Opening, Tip},
 };
 use annals_store::{
     immediate,
-    layout::owners::{self, OpeningRecord},
+    layout::owners::{self, Cursor, OpeningRecord},
 };
 use annals_wire::{SpaceMap, bus::Envelope};
 
-use super::{REALM, Step, World, directing::connection, partitions::Cut};
-use crate::{fault::Trouble, game::Game, stream::Appended};
+use super::{
+    REALM, Step, World,
+    asking::{Question, question},
+    draining::{Draining, Following},
+    partitions::Cut,
+};
+use crate::{fault::Trouble, game::Game};
 
 /// What a process serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,9 +63,24 @@ pub struct Process {
     pub(crate) missed: Vec<Step>,
     /// The owners it holds.
     pub owners: BTreeMap<OwnerId, Held>,
+    /// Its drain, if it drains.
+    pub draining: Option<Draining>,
+    /// The connections of its clients.
+    pub(super) clients: Connections,
+    /// The owners that it follows.
+    pub follows: BTreeMap<OwnerId, Following>,
+    /// The owners that it was granted and has released.
+    pub released: BTreeSet<OwnerId>,
 }
 
 impl Process {
+    /// Whether it is about to hold an owner, which it follows or takes over.
+    #[must_use]
+    pub fn is_next(&self, owner: OwnerId) -> bool {
+        let takes_over = |held: &Held| held.core.is_none();
+        self.follows.contains_key(&owner) || self.owners.get(&owner).is_some_and(takes_over)
+    }
+
     /// Whether it and the director reach each other.
     #[must_use]
     pub fn hears_director(&self) -> bool {
@@ -78,8 +97,12 @@ pub struct Held {
     pub ids: std::ops::Range<u64>,
     /// Whether the grant found that the former holder had ended (rule E8).
     former_ended: bool,
+    /// What this process read of the log while it followed the owner.
+    following: Option<Following>,
     /// The core, after the take-over.
     pub core: Option<Core>,
+    /// Whether it ends in order.
+    pub(super) ending: Ending,
     /// Version of the map that the core was given.
     map: u64,
     /// Inputs that wait until the core accepts inputs again.
@@ -88,6 +111,17 @@ pub struct Held {
     asking: bool,
     /// Its scheduled wake-up.
     waking: Option<u64>,
+}
+
+/// Whether a holder takes input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It does.
+    No,
+    /// What has happened is logged and shown, and nothing more happens.
+    Finishing,
+    /// It is at rest, and about to release the owner.
+    AtRest,
 }
 
 /// A core.
@@ -111,28 +145,6 @@ macro_rules! either {
     };
 }
 
-/// A core's request to log or store.
-#[derive(Debug)]
-pub(crate) enum Question {
-    /// Append a batch.
-    Append { expect: u64, bytes: Vec<u8> },
-    /// Read the last batch.
-    ReadLast,
-    /// Read the current log.
-    Look,
-    /// Record an opening.
-    Record(Opening),
-    /// Confirm that the epoch is still granted.
-    Confirm,
-}
-
-impl Question {
-    /// Whether the request goes to the log rather than the store.
-    fn is_for_log(&self) -> bool {
-        matches!(self, Self::Append { .. } | Self::ReadLast | Self::Look)
-    }
-}
-
 impl Held {
     fn is_full(&self) -> bool {
         self.core.as_ref().is_some_and(Core::is_full)
@@ -144,6 +156,11 @@ impl Held {
         if !is_said {
             self.waiting.push_back(given);
         }
+    }
+
+    /// Drops the inputs that wait: calls are resent to the next holder of the owner.
+    pub(super) fn drop_waiting(&mut self) {
+        self.waiting.clear();
     }
 
     fn next_waiting(&mut self) -> Option<Given> {
@@ -193,6 +210,10 @@ impl World {
                     map: SpaceMap::default(),
                     missed: Vec::new(),
                     owners: BTreeMap::new(),
+                    draining: None,
+                    clients: Connections::default(),
+                    follows: BTreeMap::new(),
+                    released: BTreeSet::new(),
                 };
                 self.processes.insert(process, started);
             }
@@ -218,6 +239,7 @@ impl World {
         let Some(host) = self.processes.get_mut(&process) else {
             return;
         };
+        let following = host.follows.remove(&owner);
         host.owners.insert(
             owner,
             Held {
@@ -225,7 +247,9 @@ impl World {
                 epoch,
                 ids,
                 former_ended,
+                following,
                 core: None,
+                ending: Ending::No,
                 map: 0,
                 waiting: VecDeque::new(),
                 asking: false,
@@ -248,7 +272,12 @@ impl World {
         }
         let Some(held) = self.held(hold) else { return };
         let (epoch, ids, former_ended) = (held.epoch, held.ids.clone(), held.former_ended);
-        let Some((state, chain)) = self.read_owner(hold.owner) else {
+        let reader = held
+            .following
+            .as_mut()
+            .map(|following| std::mem::take(&mut following.reader));
+        let Some((state, chain)) = self.read_owner(hold.owner, reader.unwrap_or_default()) else {
+            // The next try begins from the archive.
             return self.after(300_000, Step::TakeOver { hold });
         };
         let imprint = Imprint {
@@ -291,14 +320,27 @@ impl World {
             OwnerKind::Cell => Core::Cell(Box::new(Owner::take_over(now, cell, beginning))),
             OwnerKind::Ledger => Core::Ledger(Box::new(Owner::take_over(now, ledger, beginning))),
         };
-        if let Some(held) = self.held(hold) {
-            held.core = Some(core);
-        }
-        self.tell_map(hold);
+        self.begin_core(hold, core);
         if kind == OwnerKind::Ledger {
             let (outbox, since) = (Outbox::default(), self.now);
             self.after(0, Step::Carry { hold, outbox, since });
         }
+    }
+
+    /// Gives a new core the map, and what waited for it.
+    fn begin_core(&mut self, hold: Hold, core: Core) {
+        let Some(held) = self.held(hold) else { return };
+        held.core = Some(core);
+        let following = held.following.take();
+        if let Some(host) = self.processes.get_mut(&hold.process) {
+            host.clients.forget_move(hold.owner);
+        }
+        self.tell_map(hold);
+        if let Some(following) = following {
+            self.followed += 1;
+            self.give_kept(hold, following);
+        }
+        self.greet_early(hold.process);
     }
 
     fn behaviour(&self, kind: OwnerKind) -> Arc<dyn Behaviour> {
@@ -312,43 +354,23 @@ impl World {
         }
     }
 
-    fn read_owner(&mut self, owner: OwnerId) -> Option<(OwnerState, writer::Chain)> {
-        if self.now < self.log_away {
-            return None;
-        }
-        let record = immediate(annals_director::read_owners(&self.store))
-            .ok()?
-            .get(&owner)
-            .copied()?;
-        let recovered = match immediate(recover(&self.store, record.shard, owner, record.kind)) {
-            Ok(recovered) => recovered,
-            Err(_) if self.is_store_troubled() => return None,
-            Err(error) => panic!("seed {}: owner {owner} cannot be recovered: {error}", self.seed),
-        };
-        let openings = self.openings(owner)?;
-        let (batches, last) = self.stream_of(owner).read(owner);
-        let archived = Tip {
-            number: recovered.cursor.batch,
-            hash: recovered.cursor.hash,
-        };
-        let chain = assemble(owner, archived, &openings, batches, last).ok()?;
-        let mut state = recovered.state;
-        for frozen in &chain.beyond {
-            let batch = Batch::read(&frozen.bytes).expect("the chain is made of batches");
-            state
-                .fold(&batch)
-                .unwrap_or_else(|error| panic!("seed {}: {error}", self.seed));
-        }
-        Some((state, chain))
-    }
-
-    fn openings(&self, owner: OwnerId) -> Option<Vec<Opening>> {
+    pub(super) fn openings(&self, owner: OwnerId) -> Option<Vec<Opening>> {
         let read = self
             .store
             .read(|transaction| async move { owners::read_openings(&transaction, owner, Epoch(0)).await });
         let records = immediate(read).ok()?.into_iter();
         let opening = |OpeningRecord { epoch, number, hash }| Opening { epoch, number, hash };
         Some(records.map(opening).collect())
+    }
+
+    /// The newest archived batch of an owner.
+    pub(super) fn cursor(&self, owner: OwnerId) -> Option<Tip> {
+        let read = self.store.read(|transaction| async move {
+            let value = transaction.get(&owners::cursor_key(owner)).await?;
+            Cursor::decode(value.as_deref())
+        });
+        let Cursor { batch, hash, .. } = immediate(read).ok()?;
+        Some(Tip { number: batch, hash })
     }
 
     /// Defers a step for a paused process until it resumes.
@@ -391,13 +413,26 @@ impl World {
         let Ok(envelope) = Envelope::decode(bytes) else {
             panic!("seed {}: an envelope does not round-trip", self.seed)
         };
-        let holds: Vec<Hold> = self
-            .processes
-            .values()
-            .filter_map(|host| host.owners.get(&to))
-            .map(|held| held.hold)
-            .filter(|hold| self.reach_each_other(from, hold.process))
+        let reached: Vec<ProcessId> = self.processes.keys().copied().collect();
+        let reached: Vec<ProcessId> = reached
+            .into_iter()
+            .filter(|process| self.reach_each_other(from, *process))
             .collect();
+        let mut holds = Vec::new();
+        for process in reached {
+            let now = self.now;
+            let Some(host) = self.processes.get_mut(&process) else {
+                continue;
+            };
+            match (host.owners.get_mut(&to), host.follows.get_mut(&to)) {
+                (Some(held), _) => match &mut held.following {
+                    Some(following) => following.keep(now, envelope.clone()),
+                    None => holds.push(held.hold),
+                },
+                (None, Some(following)) => following.keep(now, envelope.clone()),
+                (None, None) => {}
+            }
+        }
         for hold in holds {
             if !self.defer(hold.process, |_| Step::Deliver {
                 from,
@@ -458,6 +493,8 @@ impl World {
     pub(super) fn give(&mut self, hold: Hold, given: Given) {
         let waits = !matches!(given, Given::Log(_) | Given::Ids(_));
         match self.held(hold) {
+            // Its log continues, and nothing else.
+            Some(held) if held.ending != Ending::No && !matches!(given, Given::Log(_)) => self.drain(hold),
             Some(held) if waits && held.is_full() => {
                 held.wait(given);
                 // Its log continues.
@@ -488,7 +525,7 @@ impl World {
         self.drain(hold);
     }
 
-    fn drain(&mut self, hold: Hold) {
+    pub(super) fn drain(&mut self, hold: Hold) {
         let now = self.moment(hold.process);
         let Some(held) = self.held(hold) else { return };
         let Some(core) = held.core.as_mut() else { return };
@@ -501,7 +538,11 @@ impl World {
         while let Some(output) = either!(core, owner => owner.poll_output(now)) {
             outputs.push(output);
         }
-        let deadline = either!(core, owner => owner.deadline(now));
+        let deadline = match held.ending {
+            Ending::No => either!(core, owner => owner.deadline(now)),
+            Ending::Finishing | Ending::AtRest => core.writer().deadline(now.mono),
+        };
+        let is_at_rest = held.ending == Ending::Finishing && either!(core, owner => owner.is_at_rest());
         let stopped = core.stopped().cloned();
         held.asking |= question.is_some();
         if let Some(question) = question {
@@ -518,6 +559,11 @@ impl World {
         if let Some(stop) = stopped {
             self.end_hold(hold, &stop);
             return;
+        }
+        if let Some(held) = self.held(hold).filter(|_| is_at_rest) {
+            held.ending = Ending::AtRest;
+            let delay = self.between(200, 2_500);
+            self.after(delay, Step::Release { hold });
         }
         if let Some(deadline) = deadline {
             let due = deadline.0.saturating_sub(1_000_000_000).max(self.now + 50);
@@ -544,6 +590,7 @@ impl World {
             host.owners.remove(&hold.owner);
         }
         self.send_away(hold.process, hold.owner);
+        self.leave_if_empty(hold.process);
     }
 
     fn emit(&mut self, hold: Hold, output: Output) {
@@ -608,90 +655,6 @@ impl World {
         }
     }
 
-    /// A request reaches log or store; the answer may be lost.
-    pub(super) fn ask(&mut self, hold: Hold, question: Question) {
-        let patience = self.plan.shape.patience_us;
-        let silent = Step::Answer {
-            hold,
-            input: writer::Input::Silent,
-        };
-        let away = question.is_for_log() && self.now < self.log_away;
-        if away || self.cut_of(hold.process).log || self.befalls(Trouble::LostAppend) {
-            self.after(patience, silent);
-            return;
-        }
-        let slow = question.is_for_log() && self.now < self.disk_slow;
-        let mut pause = if slow { self.between(0, 3 * patience) } else { 0 };
-        if matches!(question, Question::Append { .. }) && self.befalls(Trouble::LateAppend) {
-            pause = patience + self.between(0, 2_000_000);
-        }
-        if pause >= patience {
-            if let Question::Append { expect, bytes } = question {
-                let owner = hold.owner;
-                self.after(pause, Step::LateAppend { owner, expect, bytes });
-            }
-            self.after(patience, silent);
-            return;
-        }
-        let Some(epoch) = self.epoch_of(hold) else { return };
-        let input = match question {
-            Question::Append { expect, bytes } => match self.stream_of(hold.owner).append(hold.owner, expect, bytes) {
-                Appended::At(sequence) => writer::Input::Appended { sequence },
-                Appended::Rejected => writer::Input::Rejected,
-                Appended::Torn => {
-                    self.after(patience, silent);
-                    return;
-                }
-            },
-            Question::ReadLast => writer::Input::Last(self.stream_of(hold.owner).last(hold.owner)),
-            Question::Look => writer::Input::Looked {
-                batches: self.stream_of(hold.owner).read(hold.owner).0,
-                last: self.stream_of(hold.owner).last(hold.owner),
-            },
-            Question::Record(opening) => self.record(hold, opening),
-            Question::Confirm => match immediate(annals_director::openings::confirm(
-                &self.store,
-                hold.owner,
-                epoch,
-                &connection(hold.process),
-            )) {
-                Ok(true) => writer::Input::EpochConfirmed,
-                Ok(false) => writer::Input::EpochLost,
-                Err(_) => writer::Input::Silent,
-            },
-        };
-        if self.befalls(Trouble::LostAnswer) {
-            self.after(patience, silent);
-        } else {
-            let delay = pause + self.between(200, 1_500);
-            self.after(delay, Step::Answer { hold, input });
-        }
-    }
-
-    fn epoch_of(&mut self, hold: Hold) -> Option<Epoch> {
-        self.held(hold).map(|held| held.epoch)
-    }
-
-    fn record(&self, hold: Hold, opening: Opening) -> writer::Input {
-        use annals_director::openings::{Recorded, record};
-        let Opening { epoch, number, hash } = opening;
-        let records = [OpeningRecord { epoch, number, hash }];
-        let hash_of = |bytes: &[u8]| Header::read(bytes).ok().map(|(_, hash)| hash);
-        match immediate(record(
-            &self.store,
-            self.shard_of(hold.owner),
-            hold.owner,
-            &records,
-            &connection(hold.process),
-            hash_of,
-        )) {
-            Ok(Recorded::Yes) => writer::Input::OpeningRecorded,
-            Ok(Recorded::Superseded) => writer::Input::OpeningRefused(OpeningRefused::Superseded),
-            Ok(Recorded::CursorPassed) => writer::Input::OpeningRefused(OpeningRefused::CursorPassed),
-            Err(_) => writer::Input::Silent,
-        }
-    }
-
     /// Gives a core the map of its process, unless it already has it.
     pub(super) fn tell_map(&mut self, hold: Hold) {
         let Some(host) = self.processes.get_mut(&hold.process) else {
@@ -728,17 +691,4 @@ pub(crate) enum Given {
     Ids(std::ops::Range<u64>),
     /// From the clock.
     Time,
-}
-
-fn question(action: &Action<'_>) -> Question {
-    match action {
-        Action::Append { expect, batch } => Question::Append {
-            expect: *expect,
-            bytes: batch.bytes.clone(),
-        },
-        Action::ReadLast => Question::ReadLast,
-        Action::LookAgain => Question::Look,
-        Action::RecordOpening(opening) => Question::Record(*opening),
-        Action::ConfirmEpoch => Question::Confirm,
-    }
 }

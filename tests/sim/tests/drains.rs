@@ -1,0 +1,52 @@
+//! Realms in which nothing goes wrong while their processes are drained, one after the other (rule D9): players notice
+//! nothing.
+
+use annals_sim::{
+    fault::{Blow, Kind},
+    plan::{Plan, Planned},
+    run,
+};
+
+/// Number of seeds.
+const SEEDS: u64 = 12;
+
+/// The realm of a seed, with at least two processes of each kind, and drains alone.
+fn plan(seed: u64) -> Plan {
+    let mut plan = Plan::of(seed);
+    plan.visits = false;
+    plan.shape.bases = plan.shape.bases.max(2);
+    plan.shape.cells = plan.shape.cells.max(2);
+    // As often as processes report while they hand owners over.
+    plan.shape.beat_us = 100_000;
+    // A trim that takes what a follower has not read makes it begin anew; db trims nothing that is younger than a minute.
+    plan.shape.trim_every = u64::MAX;
+    plan.faults.retain(|fault| fault.kind() == Kind::Blow(Blow::Drain));
+    if plan.faults.is_empty() {
+        let times = (3_000..plan.shape.play_ms).step_by(1_700);
+        plan.faults = times
+            .map(|at_ms| Planned::Strike {
+                at_ms,
+                blow: Blow::Drain,
+                dice: seed ^ at_ms,
+            })
+            .collect();
+    }
+    plan
+}
+
+#[test]
+fn drains_interrupt_no_player() {
+    let (mut released, mut followed, mut switched) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let report = run(&plan(seed)).unwrap_or_else(|failure| panic!("{failure}"));
+        released += report.released;
+        followed += report.followed;
+        switched += report.switched;
+    }
+    println!("{released} owners released, {followed} taken over by followers, {switched} clients went along");
+    assert!(
+        followed * 10 > released * 9,
+        "{followed} of {released} owners were followed"
+    );
+    assert!(switched > 20, "{switched} clients went along");
+}
