@@ -597,6 +597,19 @@ impl Folder {
     }
 }
 
+/// What an error means that a db has met while it folds the shard in this term. What it reads in several transactions,
+/// the successor of a db may change in between: only a db that still folds the shard can find it damaged.
+pub(crate) async fn unless_superseded(store: &Store, shard: Shard, term: u64, error: FoldError) -> FoldError {
+    if !matches!(error, FoldError::Store(StoreError::Corrupt(_))) {
+        return error;
+    }
+    let check = |transaction: Transaction| async move { check_lease(&transaction, shard, term).await };
+    match store.read(check).await {
+        Err(superseded @ FoldError::Superseded { .. }) => superseded,
+        Ok(()) | Err(_) => error,
+    }
+}
+
 pub(crate) async fn check_lease(transaction: &Transaction, shard: Shard, term: u64) -> Result<(), FoldError> {
     let value = transaction.get(&archive::lease_key(shard)).await?;
     let lease = archive::FoldLease::decode(value.as_deref())?;

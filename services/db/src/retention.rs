@@ -30,7 +30,7 @@ pub(crate) use floor::read_retained;
 pub use floor::{floors_of, read_floor, read_floor_batch, read_horizon};
 pub(crate) use parts::{Part, ended_cell, read_parts};
 
-use crate::fold::{FoldError, check_lease};
+use crate::fold::{FoldError, check_lease, unless_superseded};
 use advance::Advance;
 
 /// Maximum segments that the horizon passes at once. Bounds what is folded again when db restarts on the way.
@@ -116,6 +116,13 @@ impl Retention {
     /// When another db process folds the shard, or the store cannot be used or is damaged; unfinished work is begun
     /// again.
     pub async fn turn(&mut self, older_than: WallTime) -> Result<Progress, FoldError> {
+        match self.take_turn(older_than).await {
+            Err(error) => Err(unless_superseded(&self.store, self.shard, self.term, error).await),
+            done => done,
+        }
+    }
+
+    async fn take_turn(&mut self, older_than: WallTime) -> Result<Progress, FoldError> {
         let advance = self.advance.take();
         if let Some(mut advance) = advance {
             let moved = advance.turn(&self.store, self.term).await?;

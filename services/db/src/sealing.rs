@@ -11,7 +11,7 @@ use annals_store::{
     segment::{self, Leaf, SEGMENT_BYTES, SEGMENT_LEAVES, Segment},
 };
 
-use crate::fold::{FoldError, check_lease};
+use crate::fold::{FoldError, check_lease, unless_superseded};
 
 /// Bytes of batches read in one transaction: well within the 5 s that one may last.
 const READ_BYTES: usize = 1 << 20;
@@ -60,12 +60,15 @@ impl Sealer {
             Ok(None) => return Ok(None),
             Err(error) => Err(error),
         };
-        if sealed.is_err() {
-            self.gathered.clear();
-            self.bytes = 0;
-            self.next = None;
+        match sealed {
+            Ok(sealed) => Ok(sealed),
+            Err(error) => {
+                self.gathered.clear();
+                self.bytes = 0;
+                self.next = None;
+                Err(unless_superseded(&self.store, self.shard, self.term, error).await)
+            }
         }
-        sealed
     }
 
     /// Reads on until there is enough for a segment. Returns its number of leaves.

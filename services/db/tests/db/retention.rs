@@ -196,6 +196,27 @@ fn a_superseded_db_deletes_nothing() {
     assert_eq!(immediate(read_horizon(&realm.store, SHARD)), Ok(None));
 }
 
+/// What a db reads in several steps, its successor may change in between: it must not take that for damage.
+#[test]
+fn a_superseded_db_reports_no_damage() {
+    let mut told = 0;
+    for turns in 1..60 {
+        let mut realm = lived(5);
+        let mut late = retention(&realm);
+        for _ in 0..turns {
+            immediate(late.turn(EVER)).expect("the store answers");
+        }
+        realm.begin_db();
+        let_all_go(&mut realm);
+        let ended = (0..1_000).find_map(|_| immediate(late.turn(EVER)).err());
+        // There may be nothing left to do.
+        let is_told = matches!(ended, Some(annals_db::FoldError::Superseded { .. }));
+        assert!(is_told || ended.is_none(), "after {turns} turns: {ended:?}");
+        told += u32::from(is_told);
+    }
+    assert!(told > 1, "{told}");
+}
+
 #[test]
 fn a_log_without_its_floor_cannot_be_recovered() {
     let (realm, _) = thinned();

@@ -175,3 +175,29 @@ fn sealing_stops_at_a_missing_leaf() {
     assert_eq!(realm.seal(20), []);
     assert_eq!(listed(&realm), []);
 }
+
+/// A db that has gathered a part of a segment goes on behind what its successor has sealed, and must not miss that.
+#[test]
+fn a_superseded_db_reports_no_damage() {
+    let (mut realm, base, cell) = written(30, 10);
+    let mut late = realm.db.sealer().of_leaves(200);
+    assert!(
+        immediate(late.seal_next()).expect("the store answers").is_none(),
+        "too few leaves"
+    );
+    realm.begin_db();
+    for turn in 0..150 {
+        acts::set(&mut realm, cell, EntityId(1), "baggage", Value::Bytes(vec![turn]));
+        realm.write(cell, false);
+        realm.write(base, false);
+    }
+    realm.fold(usize::MAX);
+    assert!(!realm.seal(20).is_empty());
+    for turn in 0..10 {
+        acts::set(&mut realm, cell, EntityId(1), "baggage", Value::Bytes(vec![turn]));
+        realm.write(cell, false);
+    }
+    realm.fold(usize::MAX);
+    let told = immediate(late.seal_next());
+    assert!(matches!(told, Err(annals_db::FoldError::Superseded { .. })), "{told:?}");
+}
