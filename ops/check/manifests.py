@@ -10,7 +10,7 @@ import yaml
 
 OPS = Path("ops")
 # Every program of a service, and its number of processes: None for any.
-SERVICES = {"base": None, "cell": None, "db": 1, "director": None, "login": None, "signer": 1}
+SERVICES = {"base": None, "cell": None, "db": 1, "director": None, "login": None, "signer": 1, "console": 1}
 failures = []
 
 

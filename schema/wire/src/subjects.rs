@@ -152,6 +152,13 @@ impl Subjects {
         format!("{}.loglines.{instance}", self.prefix)
     }
 
+    /// Requests to the director for a list of processes or cells. It does nothing else that is asked here, so programs that
+    /// may only watch can be permitted this subject.
+    #[must_use]
+    pub fn listing(&self) -> String {
+        format!("{}.listing", self.prefix)
+    }
+
     /// Requests to a service: `director`, `db`, `store`, `login`.
     #[must_use]
     pub fn service(&self, service: &str) -> String {

@@ -34,7 +34,7 @@ use crate::{
 /// File of the console's persons, in its folder.
 const PEOPLE: &str = "people.toml";
 
-/// File with the address that the console listens on, in its folder.
+/// File with the address of the console for browsers, in its folder.
 pub const ADDRESS: &str = "address";
 
 /// The browser pages of a realm: the auditors' casework, and for operators the live realm.
@@ -44,7 +44,13 @@ pub struct Console {
     #[command(subcommand)]
     command: Commands,
     /// Folder of this console: its persons, its record of views, and its index of the archive
-    #[arg(long, global = true, value_name = "DIR", default_value = "annals-console")]
+    #[arg(
+        long,
+        global = true,
+        env = "ANNALS_CONSOLE_FOLDER",
+        value_name = "DIR",
+        default_value = "annals-console"
+    )]
     folder: PathBuf,
     /// Log filter: a level, or levels by module
     #[arg(
@@ -69,7 +75,7 @@ pub struct Console {
 #[derive(Debug, clap::Subcommand)]
 enum Commands {
     /// Serve the pages until interrupted
-    Serve(Serving),
+    Serve(Box<Serving>),
     /// Manage the persons that may log in, and their roles
     #[command(subcommand)]
     Person(Persons),
@@ -100,6 +106,19 @@ struct Serving {
     /// the console
     #[arg(long)]
     behind_proxy: bool,
+    /// Address at which the proxy serves the pages, such as https://console.example.org; one-time links begin with it
+    #[arg(long, env = "ANNALS_CONSOLE_URL", value_name = "URL", requires = "behind_proxy", value_parser = browser_address)]
+    url: Option<String>,
+}
+
+/// An address that a link can begin with, without a slash at its end.
+fn browser_address(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_plain = |letter: char| letter.is_ascii_graphic() && !"?#\"<>".contains(letter);
+    match rest.filter(|rest| !rest.is_empty() && rest.chars().all(is_plain)) {
+        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
+        None => Err("expected http:// or https:// with a host, such as https://console.example.org".to_owned()),
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -146,8 +165,6 @@ pub enum ConsoleError {
          with --behind-proxy"
     )]
     Open(SocketAddr),
-    #[error("no persons are registered: add one with annals-console person add NAME --role auditor")]
-    Nobody,
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -232,7 +249,10 @@ impl Console {
             Commands::Serve(serving) => {
                 make(&self.folder)?;
                 if People::read(&people)?.all().next().is_none() {
-                    return Err(ConsoleError::Nobody);
+                    // It serves all the same: where it runs in a container, persons are added from within that.
+                    tracing::warn!(
+                        "nobody can log in yet: add a person with annals-console person add NAME --role auditor"
+                    );
                 }
                 let views = ViewLog::open(&views, clock::wall())?;
                 serving.run(self.folder, people, views).await?;
@@ -262,7 +282,8 @@ impl Serving {
             behind_proxy: self.behind_proxy,
             stop: stop.clone(),
         });
-        announce(&folder, address)?;
+        let url = self.url.unwrap_or_else(|| format!("http://{address}"));
+        announce(&folder, &url)?;
         writeln!(stdout(), "the console is at http://{address}/")?;
         serve(listener, pages, stop).await.map_err(ConsoleError::Serve)
     }
@@ -293,16 +314,17 @@ pub fn add_operator(folder: &Path, name: &str) -> Result<(), ConsoleError> {
     Ok(())
 }
 
-/// Writes the address that the console listens on to its folder, for [`sign_in_link`].
-fn announce(folder: &Path, address: SocketAddr) -> Result<(), ConsoleError> {
+/// Writes the address of the console for browsers to its folder, for [`sign_in_link`].
+fn announce(folder: &Path, url: &str) -> Result<(), ConsoleError> {
     let path = folder.join(ADDRESS);
-    let written = annals_host::announcing::announce(&path, &address.to_string());
+    let written = annals_host::announcing::announce(&path, url);
     written.map_err(|source| ConsoleError::Folder { path, source })
 }
 
-/// The address of the console that runs in a folder, once it listens.
-pub fn address(folder: &Path) -> Option<SocketAddr> {
-    fs::read_to_string(folder.join(ADDRESS)).ok()?.parse().ok()
+/// The address for browsers of the console that runs in a folder, once it listens.
+pub fn address(folder: &Path) -> Option<String> {
+    let url = fs::read_to_string(folder.join(ADDRESS)).ok()?;
+    browser_address(url.trim()).ok()
 }
 
 /// Makes a one-time sign-in link for a person of the console that runs in a folder.
@@ -316,7 +338,7 @@ pub fn sign_in_link(folder: &Path, name: &str) -> Result<String, ConsoleError> {
     let address = address(folder).ok_or(ConsoleError::NeverRan)?;
     let token = Token::new(random());
     Links::of(folder).make(clock::wall(), name, &token)?;
-    Ok(format!("http://{address}/enter/{}", token.text()))
+    Ok(format!("{address}/enter/{}", token.text()))
 }
 
 /// Reads a password; a terminal does not echo it.
@@ -339,4 +361,31 @@ fn password() -> io::Result<String> {
     tcsetattr(&input, OptionalActions::Flush, &shown)?;
     eprintln!();
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_begins_with_an_address_for_browsers() {
+        for (text, url) in [
+            ("https://console.example.org", "https://console.example.org"),
+            ("https://console.example.org/", "https://console.example.org"),
+            ("http://[::1]:7780", "http://[::1]:7780"),
+        ] {
+            assert_eq!(browser_address(text).as_deref(), Ok(url));
+        }
+        for text in [
+            "",
+            "console.example.org",
+            "https://",
+            "ftp://a",
+            "https://a b",
+            "https://a?b",
+            "https://a\"b",
+        ] {
+            assert!(browser_address(text).is_err(), "{text:?}");
+        }
+    }
 }

@@ -66,7 +66,7 @@ impl Live {
         let ask = DirectorRequest {
             ask: Some(DirectorAsk::Cells(ListCells {})),
         };
-        let cells: WireCellList = request(&self.bus, "director", self.director(), &ask).await?;
+        let cells: WireCellList = request(&self.bus, "director", self.subjects.listing(), &ask).await?;
         Ok(CellList::try_from(&cells)?)
     }
 
@@ -75,7 +75,7 @@ impl Live {
         let ask = DirectorRequest {
             ask: Some(DirectorAsk::Processes(ListProcesses {})),
         };
-        Ok(request(&self.bus, "director", self.director(), &ask).await?)
+        Ok(request(&self.bus, "director", self.subjects.listing(), &ask).await?)
     }
 
     /// The health reports of all processes that answer in time.
@@ -91,9 +91,5 @@ impl Live {
         Overview::try_from(&answer)
             .map_err(|error| tracing::warn!(%owner, %error, "an overview cannot be used"))
             .ok()
-    }
-
-    fn director(&self) -> String {
-        self.subjects.service("director")
     }
 }

@@ -325,6 +325,7 @@ async fn lead(
 ) -> Result<(), DirectorError> {
     let bus = reach.bus;
     let mut requests = bus.subscribe(reach.subjects.service("director")).await?;
+    let mut listings = bus.subscribe(reach.subjects.listing()).await?;
     let closed_before = known(closures.closed).clone();
     let mut leader = Leader::begin(grants, (schema, is_known), plan.clone(), closed_before).await?;
     // The answers of db to the request to change the definitions.
@@ -360,6 +361,7 @@ async fn lead(
                 let Some(request) = request else { return Ok(()) };
                 leader.reply(bus, request).await?;
             }
+            Some(request) = listings.next() => leader.list(bus, request).await,
             _ = beat.tick() => {
                 if leader.lifecycle.stage() == Stage::EndingDb {
                     if !end_db(reach).await {

@@ -86,7 +86,11 @@ impl Realm {
             if let Some(status) = ended {
                 return Err(NoConsole::Ended { status, log });
             }
-            if let Some(address) = command::address(&folder) {
+            let address = command::address(&folder);
+            let address = address
+                .as_deref()
+                .and_then(|url| url.strip_prefix("http://")?.parse().ok());
+            if let Some(address) = address {
                 console.listen = address;
                 break;
             }

@@ -19,6 +19,21 @@ impl Leader {
         Ok(())
     }
 
+    /// Answers a request for a list. Anything else gets no answer, and changes nothing.
+    pub(super) async fn list(&self, bus: &Bus, request: async_nats::Message) {
+        let Some(reply) = request.reply else { return };
+        let asked = control::decode::<DirectorRequest>(&request.payload).map(|request| request.ask);
+        let answer = match asked {
+            Ok(Some(DirectorAsk::Cells(_))) => control::encode(&self.cells()),
+            Ok(Some(DirectorAsk::Processes(_))) => control::encode(&self.processes()),
+            Ok(_) => return tracing::warn!("ignored a request for lists that asks for something else"),
+            Err(error) => return tracing::warn!(%error, "ignored a malformed request for lists"),
+        };
+        if let Err(error) = bus.client().publish(reply, answer.into()).await {
+            tracing::warn!(%error, "could not send an answer");
+        }
+    }
+
     /// `None` if the request cannot be decoded: the sender gets no answer, and the operator a message here.
     async fn answer(&mut self, payload: &[u8]) -> Result<Option<Vec<u8>>, GrantError> {
         let request: DirectorRequest = match control::decode(payload) {

@@ -178,7 +178,7 @@ impl Servers {
     }
 
     /// The environment of a service or command that connects as this user.
-    fn environment(&self, user: &str) -> [(&'static str, String); 5] {
+    pub(crate) fn environment(&self, user: &str) -> [(&'static str, String); 5] {
         let of = |kind: &str| self.file(&format!("services/{user}.{kind}")).display().to_string();
         [
             ("ANNALS_NATS", self.url()),

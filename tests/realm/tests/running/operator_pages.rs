@@ -100,7 +100,7 @@ async fn cells_answer_with_overviews_of_their_entities() {
 }
 
 /// Waits until a script's answer is true.
-async fn until(otto: &Browser, what: &str, script: &str) {
+pub(crate) async fn until(otto: &Browser, what: &str, script: &str) {
     within(TIMEOUT, what, async {
         while otto.ask(script).await != json!(true) {
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -110,7 +110,7 @@ async fn until(otto: &Browser, what: &str, script: &str) {
 }
 
 /// Logs in by the link, which works once.
-async fn enter(otto: &Browser, link: &str) {
+pub(crate) async fn enter(otto: &Browser, link: &str) {
     otto.open(link).await;
     otto.look("enter").await;
     otto.press(ENTER).await;

@@ -4,6 +4,7 @@
 use std::{
     fs,
     path::PathBuf,
+    process::Stdio,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -11,15 +12,21 @@ use std::{
 use annals_host::{
     log::History,
     nats::{Bus, REPORTS, Reports},
-    process::FIRST_SHARD,
+    process::{FIRST_SHARD, request},
     world::compile,
+};
+use annals_wire::{
+    Subjects,
+    control::{DirectorAsk, DirectorRequest, ListProcesses, ProcessList, StopRealm, StopStage},
 };
 use async_nats::{Client, ConnectOptions, Event};
 use tokio::process::Command;
 
 use crate::{
+    browser::{self, Browser},
     deployed::{Deployed, REALM, Servers, TIMEOUT},
-    played::{are_built, permit, repository, run, within},
+    operator_pages::{enter, until},
+    played::{are_built, binary, permit, repository, run, within},
     playing::Playing,
 };
 
@@ -70,6 +77,7 @@ async fn each_service_can_do_its_work_and_nothing_else() {
         realm.log_of("base-1")
     );
     operate(&realm).await;
+    watch(&realm).await;
     playing.end().await;
     assert_nothing_denied(&realm, |denied| denied.contains(ANSWER));
 
@@ -128,6 +136,72 @@ async fn operate(realm: &Deployed) {
     let said = command(realm, &["log", "tail"]).await;
     assert!(!said.is_empty(), "the log can be read");
     command(realm, &["log", "verify"]).await;
+}
+
+/// The operators' pages of a console that is the user `console`, and what it gets besides: lists, and nothing else.
+async fn watch(realm: &Deployed) {
+    let bus = Bus::connect(realm.servers.address("console"), "test")
+        .await
+        .expect("the user exists");
+    let listing = Subjects::new(REALM).listing();
+    let ask = |ask| DirectorRequest { ask: Some(ask) };
+    let asked = ask(DirectorAsk::Processes(ListProcesses {}));
+    let listed: ProcessList = request(&bus, "director", listing.clone(), &asked)
+        .await
+        .expect("the director answers");
+    assert!(listed.processes.len() > 3, "{listed:?}");
+    let asked = ask(DirectorAsk::Stop(StopRealm {
+        stop: true,
+        ..StopRealm::default()
+    }));
+    let refused = request::<StopStage>(&bus, "director", listing, &asked).await;
+    assert!(refused.is_err(), "{refused:?}");
+
+    let folder = realm.scratch().join("console");
+    let console = |line: &[&str]| {
+        let mut command = Command::new(binary("annals-console").expect("it is built"));
+        command
+            .envs(realm.servers.environment("console"))
+            .env("ANNALS_CONSOLE_FOLDER", &folder)
+            .args(line)
+            .kill_on_drop(true);
+        command
+    };
+    let mut serving = console(&["serve", "--listen", "127.0.0.1:0"]);
+    let serving = serving.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let _serving = serving.expect("it starts, though nobody can log in yet");
+    within(TIMEOUT, "the console", async {
+        while !folder.join("address").exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let (status, said) = run(&mut console(&[
+        "person",
+        "add",
+        "otto",
+        "--role",
+        "operator",
+        "--by-link",
+    ]))
+    .await;
+    assert!(status.success(), "{said}");
+    let (status, link) = run(&mut console(&["link", "otto"])).await;
+    assert!(status.success(), "{link}");
+    if !browser::is_installed() {
+        return;
+    }
+    let link = link.lines().find(|line| line.starts_with("http://")).expect("a link");
+    let otto = Browser::start().await;
+    enter(&otto, link).await;
+    let live = "document.getElementById('live-state').textContent === 'Live'";
+    until(&otto, "entities", "dots.size > 0").await;
+    for (page, content) in [("Processes", "signer"), ("Logs", "no log is blocked")] {
+        otto.follow(page).await;
+        until(&otto, page, live).await;
+        let text = otto.text("main").await;
+        assert!(text.contains(content), "{page}: {text}");
+    }
 }
 
 /// What a user must not be able to do.
@@ -258,8 +332,15 @@ const USERS: [User; 8] = [
             "annals.annals.service.db",
             "annals.annals.orders.1",
             "annals.annals.owner.1",
+            "annals.annals.change.cell",
+            "annals.annals.inspect.1",
         ],
-        subscribes: &["annals.annals.service.store", "_INBOX.operator.>"],
+        subscribes: &[
+            "annals.annals.service.store",
+            "annals.annals.listing",
+            "annals.annals.overview.*",
+            "_INBOX.operator.>",
+        ],
     },
     User {
         name: "operator",
