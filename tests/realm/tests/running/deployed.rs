@@ -20,7 +20,7 @@ use annals_host::{
 use annals_ids::Hash;
 use annals_realm::Folder;
 
-use crate::played::{binary, repository, until};
+use crate::played::{binary, repository, run, until};
 
 /// The realm's name: the default of every setting.
 pub(crate) const REALM: &str = "annals";
@@ -273,6 +273,14 @@ impl Deployed {
     pub(crate) fn kill_server(&mut self) {
         let server = self.servers.members[0].child.as_mut();
         server.expect("it was started").kill().expect("it can be killed");
+    }
+
+    /// Has the nats-server read its configuration and certificates again.
+    pub(crate) async fn reload_server(&self) {
+        let server = self.servers.members[0].child.as_ref().expect("it was started");
+        let mut command = tokio::process::Command::new("kill");
+        let (status, said) = run(command.args(["-HUP", &server.id().to_string()])).await;
+        assert!(status.success(), "{said}");
     }
 
     /// Restarts the nats-server.

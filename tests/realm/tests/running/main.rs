@@ -40,6 +40,7 @@ mod playing;
 mod queue;
 mod repair;
 mod retention;
+mod rotating;
 mod runbook;
 mod scenarios;
 mod secured;

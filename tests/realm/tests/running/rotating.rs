@@ -1,0 +1,199 @@
+//! The secrets of a deployed realm are replaced while people play, as `docs/deploying.md` says: certificates, a password,
+//! and the authority that signs certificates.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use annals_host::{
+    nats::{Address, Bus},
+    world::compile,
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    net::TcpStream,
+    process::Command,
+};
+use tokio_rustls::TlsConnector;
+
+use crate::{
+    deployed::{Deployed, Servers, TIMEOUT},
+    played::{are_built, permit, repository, run, within},
+    playing::Playing,
+};
+
+/// Bots that play.
+const BOTS: usize = 4;
+
+/// Events that they are shown between two steps.
+const SHOWN: u64 = 60;
+
+/// Polling interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Runs the script that makes the secrets, on those of the realm.
+async fn secrets(realm: &Deployed, task: &str, hosts: &[&str]) {
+    let mut command = Command::new(repository().join("ops/nats/secrets.sh"));
+    command.arg(task).arg(realm.servers.file("")).args(hosts);
+    let (status, said) = run(&mut command).await;
+    assert!(status.success(), "{task}: {said}");
+}
+
+/// The certificate that the nats-server shows.
+async fn shown(servers: &Servers) -> CertificateDer<'static> {
+    let address = servers.url().replace("tls://", "");
+    let mut plain = BufReader::new(TcpStream::connect(&address).await.expect("it listens"));
+    // It says what it is before it speaks TLS.
+    let mut said = String::new();
+    plain.read_line(&mut said).await.expect("a line");
+    assert!(said.starts_with("INFO "), "{said}");
+    let mut trusted = RootCertStore::empty();
+    for authority in CertificateDer::pem_file_iter(servers.file("services/ca.pem")).expect("a file") {
+        trusted.add(authority.expect("a certificate")).expect("an authority");
+    }
+    let own = CertificateDer::pem_file_iter(servers.file("services/operator.pem")).expect("a file");
+    let own = own.map(|certificate| certificate.expect("a certificate")).collect();
+    let key = PrivateKeyDer::from_pem_file(servers.file("services/operator.key")).expect("a key");
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the versions are known")
+        .with_root_certificates(trusted)
+        .with_client_auth_cert(own, key)
+        .expect("key and certificate fit");
+    let name = ServerName::try_from("127.0.0.1").expect("an address");
+    let connecting = TlsConnector::from(Arc::new(config)).connect(name, plain.into_inner());
+    let connection = connecting.await.expect("its certificate is trusted");
+    let (_, session) = connection.get_ref();
+    let chain = session.peer_certificates().expect("it shows one");
+    chain[0].clone().into_owned()
+}
+
+/// The server's certificate as it is in the file.
+fn on_disk(servers: &Servers) -> CertificateDer<'static> {
+    CertificateDer::from_pem_file(servers.file("nats/tls/server.pem")).expect("a certificate")
+}
+
+/// Has the nats-server read its files again, and waits until it shows the certificate that is there.
+async fn reload(realm: &Deployed) {
+    realm.reload_server().await;
+    within(TIMEOUT, "the server's certificate", async {
+        while shown(&realm.servers).await != on_disk(&realm.servers) {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    })
+    .await;
+}
+
+/// Waits until as many cells are processes of the realm.
+async fn wait_for_cells(realm: &Deployed, count: usize) {
+    within(TIMEOUT, "a cell that joins", async {
+        loop {
+            let mut command = Command::new("annals");
+            command.args(["realm", "processes"]).envs(realm.operator());
+            let (_, said) = run(&mut command).await;
+            if said.lines().filter(|line| line.contains(" cell ")).count() == count {
+                return;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    })
+    .await;
+}
+
+/// Waits until a connection is refused.
+async fn until_refused(address: Address, what: &str) {
+    within(TIMEOUT, &format!("{what} to be refused"), async {
+        while Bus::connect(address.clone(), "test").await.is_ok() {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    })
+    .await;
+}
+
+/// New certificates of the same authority: the server shows its own after a reload, and another process joins with one.
+async fn renew(realm: &mut Deployed) {
+    let former = shown(&realm.servers).await;
+    secrets(realm, "--renew", &["127.0.0.1"]).await;
+    assert_eq!(shown(&realm.servers).await, former, "the server has not read it yet");
+    reload(realm).await;
+    assert_ne!(shown(&realm.servers).await, former);
+    realm.launch("cell-3");
+    wait_for_cells(realm, 3).await;
+}
+
+/// Another password for cells: the server closes the connections of their processes, which read it and connect again.
+async fn change_password(realm: &Deployed) {
+    let credentials = realm.servers.file("services/cell.credentials");
+    let former = realm.servers.file("services/former.credentials");
+    fs::copy(&credentials, &former).expect("it is copied");
+    let text = fs::read_to_string(&credentials).expect("it was made");
+    let (_, password) = text.trim().split_once(':').expect("a user and a password");
+    let next = "0123456789abcdef".repeat(4);
+    let passwords = realm.servers.file("nats/passwords.conf");
+    for file in [credentials, passwords] {
+        let text = fs::read_to_string(&file).expect("it was made");
+        assert!(text.contains(password), "{}", file.display());
+        fs::write(&file, text.replace(password, &next)).expect("it is written");
+    }
+    realm.reload_server().await;
+    let mut late = realm.servers.address("cell");
+    late.access.credentials = Some(former);
+    until_refused(late, "the former password").await;
+    wait_for_cells(realm, 3).await;
+}
+
+/// The next authority: both are trusted, then it signs all certificates, then the former is trusted no more.
+async fn change_authority(realm: &mut Deployed) {
+    for kind in ["pem", "key"] {
+        let of = |name: &str| realm.servers.file(&format!("services/{name}.{kind}"));
+        fs::copy(of("operator"), of("former")).expect("it is copied");
+    }
+    let mut former = realm.servers.address("operator");
+    if let Some(certificate) = &mut former.access.certificate {
+        certificate.chain = realm.servers.file("services/former.pem");
+        certificate.key = realm.servers.file("services/former.key");
+    }
+    secrets(realm, "--next-authority", &[]).await;
+    reload(realm).await;
+    secrets(realm, "--renew", &["127.0.0.1"]).await;
+    reload(realm).await;
+    let connected = Bus::connect(former.clone(), "test").await;
+    assert!(
+        connected.is_ok(),
+        "the former authority is trusted still: {:?}",
+        connected.err()
+    );
+    secrets(realm, "--only-authority", &[]).await;
+    realm.reload_server().await;
+    until_refused(former, "a certificate of the former authority").await;
+    realm.launch("cell-4");
+    wait_for_cells(realm, 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_are_replaced_while_people_play() {
+    if !are_built() {
+        return;
+    }
+    let _permit = permit().await;
+    let mut realm = Deployed::start().await;
+    let schema = compile(&repository().join("defs")).expect("the sample compiles");
+    let mut playing = Playing::start(realm.login, &schema, BOTS, &realm.scratch());
+    let mut play_on = async |realm: &Deployed, what: &str| {
+        let is_shown = playing.wait_until_shown(SHOWN, TIMEOUT).await;
+        assert!(is_shown, "after {what}: {}", realm.log_of("base-1"));
+    };
+    play_on(&realm, "the start").await;
+    renew(&mut realm).await;
+    play_on(&realm, "the renewal of certificates").await;
+    change_password(&realm).await;
+    play_on(&realm, "the change of a password").await;
+    change_authority(&mut realm).await;
+    play_on(&realm, "the change of the authority").await;
+    let report = playing.end().await;
+    for bot in &report.bots {
+        assert!(bot.resumed == 0 && bot.disconnected.is_empty(), "{bot:?}");
+    }
+}
