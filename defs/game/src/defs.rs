@@ -2725,6 +2725,17 @@ pub mod avatar {
             Ok(())
         }
 
+        /// The database has answered what was asked, or will not.
+        fn learned(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _then: u32,
+            _note: &[u8],
+            _outcome: &Result<Learned, NotLearned>,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// Something became of a controller: it arrived, somebody is in a trap, and the like.
         fn controller(
             &self,
@@ -2911,6 +2922,11 @@ pub mod avatar {
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Learned {
+                then,
+                note,
+                outcome,
+            } => game.learned(own, then, note, outcome),
             Occasion::Controller {
                 controller,
                 tag,
@@ -2919,8 +2935,7 @@ pub mod avatar {
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
-            Occasion::Learned { .. }
-            | Occasion::ClientAttached
+            Occasion::ClientAttached
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost
@@ -3897,6 +3912,17 @@ pub mod monster {
             Ok(())
         }
 
+        /// The database has answered what was asked, or will not.
+        fn learned(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _then: u32,
+            _note: &[u8],
+            _outcome: &Result<Learned, NotLearned>,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// Something became of a controller: it arrived, somebody is in a trap, and the like.
         fn controller(
             &self,
@@ -4014,6 +4040,11 @@ pub mod monster {
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Learned {
+                then,
+                note,
+                outcome,
+            } => game.learned(own, then, note, outcome),
             Occasion::Controller {
                 controller,
                 tag,
@@ -4022,8 +4053,7 @@ pub mod monster {
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
-            Occasion::Learned { .. }
-            | Occasion::ClientAttached
+            Occasion::ClientAttached
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost
@@ -4664,6 +4694,17 @@ pub mod chest {
             Ok(())
         }
 
+        /// The database has answered what was asked, or will not.
+        fn learned(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _then: u32,
+            _note: &[u8],
+            _outcome: &Result<Learned, NotLearned>,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// Something became of a controller: it arrived, somebody is in a trap, and the like.
         fn controller(
             &self,
@@ -4728,6 +4769,11 @@ pub mod chest {
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Learned {
+                then,
+                note,
+                outcome,
+            } => game.learned(own, then, note, outcome),
             Occasion::Controller {
                 controller,
                 tag,
@@ -4736,8 +4782,7 @@ pub mod chest {
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
-            Occasion::Learned { .. }
-            | Occasion::ClientAttached
+            Occasion::ClientAttached
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost
@@ -5272,6 +5317,17 @@ pub mod space {
             Ok(())
         }
 
+        /// The database has answered what was asked, or will not.
+        fn learned(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _then: u32,
+            _note: &[u8],
+            _outcome: &Result<Learned, NotLearned>,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// Something became of a controller: it arrived, somebody is in a trap, and the like.
         fn controller(
             &self,
@@ -5336,6 +5392,11 @@ pub mod space {
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Learned {
+                then,
+                note,
+                outcome,
+            } => game.learned(own, then, note, outcome),
             Occasion::Controller {
                 controller,
                 tag,
@@ -5344,8 +5405,7 @@ pub mod space {
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
-            Occasion::Learned { .. }
-            | Occasion::ClientAttached
+            Occasion::ClientAttached
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost
@@ -5835,6 +5895,17 @@ pub mod spawn_point {
             Ok(())
         }
 
+        /// The database has answered what was asked, or will not.
+        fn learned(
+            &self,
+            _own: &mut Cell<'_, '_>,
+            _then: u32,
+            _note: &[u8],
+            _outcome: &Result<Learned, NotLearned>,
+        ) -> Result<(), Denied> {
+            Ok(())
+        }
+
         /// Something became of a controller: it arrived, somebody is in a trap, and the like.
         fn controller(
             &self,
@@ -5896,6 +5967,11 @@ pub mod spawn_point {
             Occasion::AppShutDown { stage } => game.app_shut_down(own, stage),
             Occasion::RequestDenied { request, why } => game.request_denied(own, request, why),
             Occasion::CallsLost { to } => game.calls_lost(own, to),
+            Occasion::Learned {
+                then,
+                note,
+                outcome,
+            } => game.learned(own, then, note, outcome),
             Occasion::Controller {
                 controller,
                 tag,
@@ -5904,8 +5980,7 @@ pub mod spawn_point {
             Occasion::Teleported { before } => game.teleported(own, before),
             Occasion::TeleportFailed { why } => game.teleport_failed(own, why),
             Occasion::SpaceGone => game.space_gone(own),
-            Occasion::Learned { .. }
-            | Occasion::ClientAttached
+            Occasion::ClientAttached
             | Occasion::ClientLost
             | Occasion::CellGained
             | Occasion::CellLost

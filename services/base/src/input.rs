@@ -4,11 +4,8 @@ use std::{net::SocketAddr, time::Duration};
 
 use annals_def::Value;
 use annals_event::{Trace, ledger::Order};
-use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, MemberId, OwnerId, SessionId, TypeId};
-use annals_node::{
-    ConnectionId,
-    inquiry::{Learned, NewBase, NotLearned},
-};
+use annals_ids::{DatabaseId, Epoch, MemberId, SessionId, TypeId};
+use annals_node::ConnectionId;
 use annals_personal::PersonalKey;
 use annals_wire::{
     SpaceMap,
@@ -51,25 +48,6 @@ pub enum BaseInput {
     Ban(BannedAccount),
     /// A ledger order of an operator. Answered by [`annals_node::Output::Ordered`]; idempotent.
     Order(OperatorOrder),
-    /// The answer to [`annals_node::Output::Inquire`].
-    Learned {
-        /// The entity that asked.
-        entity: EntityId,
-        /// Number of its wait.
-        number: CallNumber,
-        /// The answer.
-        outcome: Result<Learned, NotLearned>,
-    },
-    /// The director's answer to [`annals_node::inquiry::Inquiry::Place`].
-    Place {
-        /// The entity that asked.
-        entity: EntityId,
-        /// Number of its wait.
-        number: CallNumber,
-        /// The owner on which to create the entity.
-        on: OwnerId,
-        new: NewBase,
-    },
     /// A connection's first frame.
     Hello {
         connection: ConnectionId,

@@ -123,7 +123,7 @@ impl BaseRole {
             Some(registry) => cx.request_registration((entity, number), key, registry),
             None => {
                 let why = Denied::NoRegistry.to_string();
-                cx.inform(entity, number, &Err(NotLearned::Refused(why)));
+                cx.inform(&Nowhere, (entity, number), &Err(NotLearned::Refused(why)));
             }
         }
     }

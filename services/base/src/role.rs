@@ -172,17 +172,6 @@ impl Role for BaseRole {
             BaseInput::Begin(wanted) => self.begin(cx, &wanted),
             BaseInput::Ban(banned) => self.ban(cx, &banned),
             BaseInput::Order(wanted) => self.order(cx, &wanted),
-            BaseInput::Learned {
-                entity,
-                number,
-                outcome,
-            } => cx.inform(entity, number, &outcome),
-            BaseInput::Place {
-                entity,
-                number,
-                on,
-                new,
-            } => cx.request_base((entity, number), on, new),
             BaseInput::Hello {
                 connection,
                 from,
@@ -214,7 +203,9 @@ impl Role for BaseRole {
                 Address::Owner(from),
             ) => self.cell_returned(cx, (from, entity), former, properties),
             (Call::CreateBase(wanted), Address::Owner(_)) => cx.create_requested(caller, *wanted),
-            (Call::Created { by, of, created }, Address::Owner(_)) => cx.take_created(caller, (by, of), created),
+            (Call::Created { by, of, created }, Address::Owner(_)) => {
+                cx.take_created(&Nowhere, caller, (by, of), created);
+            }
             _ => {}
         }
     }

@@ -190,6 +190,9 @@ impl Role for CellRole {
                 let why = format!("owner {} is a cell, and has no base parts", cx.owner());
                 cx.answer_creation(caller, (wanted.by, wanted.of), Err(why));
             }
+            (Address::Owner(_), Call::Created { by, of, created }) => {
+                cx.take_created(&self.known, caller, (by, of), created);
+            }
             (Address::Owner(_), Call::Placed(at)) => self.placed(cx, caller, at),
             // From its own base part, or from any cell part whose behaviour requests it.
             (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(cx, entity),

@@ -1,7 +1,6 @@
 //! The base service: holds base owners, and terminates clients' connections.
 
 mod downloads;
-mod inquiries;
 mod traced_calls;
 
 use std::collections::BTreeMap;
@@ -30,7 +29,6 @@ use tokio::{sync::mpsc, time::Instant};
 pub use downloads::DownloadSettings;
 
 use downloads::Downloads;
-use inquiries::Inquiries;
 use traced_calls::TracedCalls;
 
 use crate::{
@@ -39,6 +37,7 @@ use crate::{
     health::Health,
     holder::Notice,
     holder_set::{HolderSet, Holders, NotTold, OwnerSetup},
+    inquiries::Inquiries,
     move_pace::moments,
     nats::Subscription,
     outbound::{Outbound, OutboundError},
@@ -135,7 +134,7 @@ pub async fn run(
 
 /// Connects client connections, holders, the login service and the database.
 struct Service {
-    inquiries: Inquiries,
+    inquiries: Inquiries<BaseInput>,
     downloads: Downloads,
     calls: TracedCalls,
     process: Arc<Process>,

@@ -4,16 +4,21 @@ use std::{num::NonZeroU32, path::Path, sync::Arc};
 
 use annals_cell::{CellInput, CellRole};
 use annals_def::Schema;
-use annals_node::{Behaviour, writer::Durability};
+use annals_node::{Behaviour, Output, writer::Durability};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
 use crate::{
     health::Health,
+    holder::Notice,
     holder_set::{HolderSet, OwnerSetup},
+    inquiries::Inquiries,
     outbound::{Outbound, OutboundError},
     process::{self, JoinError, Process, Settings},
 };
+
+/// Maximum notices of holders that wait.
+const NOTICES: usize = 1_024;
 
 /// Why the service ended.
 #[derive(Debug, Error)]
@@ -49,8 +54,7 @@ pub async fn run(
         return Ok(());
     };
     let process = Arc::new(process?);
-    // A cell has outputs for other owners only.
-    let (notices, mut unused) = mpsc::channel(1);
+    let (notices, notices_in) = mpsc::channel(NOTICES);
     let map = CellInput::Map;
     let setup = OwnerSetup {
         behaviour,
@@ -66,8 +70,27 @@ pub async fn run(
         address: String::new(),
         outbound,
     };
-    let holder_set = HolderSet::new(process, setup, notices);
-    let unread = async { while unused.recv().await.is_some() {} };
-    let (kept, ()) = tokio::join!(holder_set.run(stop), unread);
+    let holder_set = HolderSet::new(Arc::clone(&process), setup, notices);
+    let inquiries = Inquiries::new(process, holder_set.holders());
+    let (kept, ()) = tokio::join!(holder_set.run(stop), carry_out(notices_in, inquiries));
     Ok(kept?)
+}
+
+/// Carries out what cells want besides messages to other owners: answers to inquiries.
+async fn carry_out(mut notices: mpsc::Receiver<Notice>, inquiries: Inquiries<CellInput>) {
+    while let Some(notice) = notices.recv().await {
+        let Notice::Outputs(owner, outputs) = notice else {
+            continue;
+        };
+        for output in outputs {
+            if let Output::Inquire {
+                entity,
+                number,
+                inquiry,
+            } = output
+            {
+                inquiries.answer(owner, (entity, number), inquiry);
+            }
+        }
+    }
 }

@@ -104,14 +104,17 @@ impl<I> Holders<I> {
     /// # Errors
     /// When the owner is not held here, or its holder's queue is full.
     pub fn tell(&self, owner: OwnerId, input: I) -> Result<(), NotTold> {
+        self.tell_core(owner, Input::Role(input))
+    }
+
+    /// As [`Self::tell`], with an input that is the same for all roles.
+    pub(crate) fn tell_core(&self, owner: OwnerId, input: Input<I>) -> Result<(), NotTold> {
         let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
         let commands = commands.get(&owner).ok_or(NotTold::NotHeld)?;
-        commands
-            .try_send(Command::Core(Input::Role(input)))
-            .map_err(|error| match error {
-                mpsc::error::TrySendError::Full(_) => NotTold::Full,
-                mpsc::error::TrySendError::Closed(_) => NotTold::NotHeld,
-            })
+        commands.try_send(Command::Core(input)).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NotTold::Full,
+            mpsc::error::TrySendError::Closed(_) => NotTold::NotHeld,
+        })
     }
 
     /// The owners that are held here and have the map.

@@ -21,6 +21,7 @@ pub mod health;
 pub mod holder;
 pub mod holder_set;
 pub mod http;
+mod inquiries;
 pub mod log;
 pub mod log_source;
 pub mod login;

@@ -5,7 +5,7 @@
 //! deadline reports that. Retrying is harmless, because queries are idempotent.
 
 use annals_def::Value;
-use annals_ids::{Address, BatchNumber, DatabaseId, Mailbox, MemberId, OwnerId, TypeId};
+use annals_ids::{Address, BatchNumber, CallNumber, DatabaseId, EntityId, Mailbox, MemberId, OwnerId, TypeId};
 use thiserror::Error;
 
 /// The address for which an entity waits when it waits for the database. No owner has this number.
@@ -54,6 +54,24 @@ pub enum Wanted {
     Id(DatabaseId),
     /// By a type and its identifier.
     Named { type_id: TypeId, identifier: Value },
+}
+
+/// The answer to [`Output::Inquire`](crate::Output::Inquire), for the entity that asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    pub entity: EntityId,
+    /// Number of its wait.
+    pub number: CallNumber,
+    pub answer: Answer,
+}
+
+/// An answer to a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The result, for behaviour.
+    Result(Result<Learned, NotLearned>),
+    /// To [`Inquiry::Place`]: the owner on which the entity is to be created.
+    Place { on: OwnerId, new: NewBase },
 }
 
 /// Result of a query.

@@ -28,6 +28,7 @@ use crate::{
     exposed,
     global_exchange::GlobalExchange,
     ids::IdBlocks,
+    inquiry::Answered,
     journal::Journal,
     lifecycle_events::{LifecycleEvent, LifecycleEvents},
     outbound::OutboundAnswer,
@@ -151,6 +152,8 @@ pub enum Input<R> {
     Role(R),
     /// The answer to [`Output::Outbound`].
     Outbound(OutboundAnswer),
+    /// The answer to [`Output::Inquire`].
+    Inquired(Answered),
     /// A lifecycle event of the realm.
     LifecycleEvent(LifecycleEvent),
     /// Time has passed.
@@ -259,9 +262,10 @@ impl<R: Role> Owner<R> {
             // Reliable messages are resent; the others are not worth the memory.
             Input::Bus(_) if self.is_full() => {}
             Input::Role(input) if self.is_full() && !R::is_vital(&input) => {}
-            // The call is performed again.
-            Input::Outbound(_) if self.is_full() => {}
+            // The call is performed again; the wait for the answer passes.
+            Input::Outbound(_) | Input::Inquired(_) if self.is_full() => {}
             Input::Outbound(answer) => self.cx.take_answer(self.role.around(), &answer),
+            Input::Inquired(answered) => self.cx.take_inquired(self.role.around(), answered),
             Input::Bus(envelope) => self.hear(envelope),
             Input::Role(input) => self.role.handle(&mut self.cx, input),
         }

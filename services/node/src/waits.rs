@@ -28,7 +28,7 @@ impl OwnerContext {
             return self.resume_ended(entity, (to, number));
         };
         if to == DATABASE {
-            return self.inform(entity, number, &Err(NotLearned::Late));
+            return self.inform(around, (entity, number), &Err(NotLearned::Late));
         }
         self.end_wait(entity, (to, number));
         if awaiting.then == LOCATED {

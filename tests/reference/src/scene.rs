@@ -288,6 +288,14 @@ impl account::BaseBehaviour for Stage {
     }
 }
 
+/// An outcome, without the mailbox of an entity that was created.
+fn briefly(outcome: &Result<Learned, NotLearned>) -> String {
+    match outcome {
+        Ok(Learned::Created { .. }) => "Created".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
 impl avatar::BaseBehaviour for Stage {
     fn replied(
         &self,
@@ -306,11 +314,7 @@ impl avatar::BaseBehaviour for Stage {
         _note: &[u8],
         outcome: &Result<Learned, NotLearned>,
     ) -> Result<(), Denied> {
-        let outcome = match outcome {
-            Ok(Learned::Created { .. }) => "Created".to_owned(),
-            other => format!("{other:?}"),
-        };
-        self.0.note(format!("learned {then} {outcome}"))
+        self.0.note(format!("learned {then} {}", briefly(outcome)))
     }
 
     fn timer(&self, _own: &mut avatar::Base<'_, '_>, _timer: TimerId, tag: u32) -> Result<(), Denied> {
@@ -361,6 +365,16 @@ impl avatar::CellBehaviour for Stage {
         outcome: &Outcome,
     ) -> Result<(), Denied> {
         self.0.note(format!("replied {then} {outcome:?}"))
+    }
+
+    fn learned(
+        &self,
+        _own: &mut avatar::Cell<'_, '_>,
+        then: u32,
+        _note: &[u8],
+        outcome: &Result<Learned, NotLearned>,
+    ) -> Result<(), Denied> {
+        self.0.note(format!("learned {then} {}", briefly(outcome)))
     }
 
     fn timer(&self, _own: &mut avatar::Cell<'_, '_>, _timer: TimerId, tag: u32) -> Result<(), Denied> {

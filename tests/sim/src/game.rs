@@ -239,6 +239,11 @@ impl Game {
                 Self::change(context, "bag");
                 Self::tell(context, Audience::All, "onStash", id);
                 eggs::write_cell_data(context, id);
+                match id % 4 {
+                    1 => eggs::lay(context),
+                    3 => pets::look(context),
+                    _ => {}
+                }
             }
             "leap" => {
                 let place = context.place().expect("a cell part is somewhere");

@@ -64,6 +64,8 @@ pub struct Report {
     pub lives: usize,
     /// Entities that were created for others, on their own owner or another.
     pub created: usize,
+    /// How many of them cell parts requested.
+    pub created_by_cells: usize,
     /// Registrations as global bases.
     pub registered: usize,
     /// Calls that fragments of a service executed.
@@ -217,6 +219,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         trades: trades(events.clone()),
         lives: check::lives::count(world, archive),
         created: check::creations::count(archive),
+        created_by_cells: check::creations::count_by_cells(archive),
         registered: check::globals::count(archive),
         carried: check::calls::count_of_fragments(archive),
         further: check::further_cells::count(archive),

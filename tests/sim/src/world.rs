@@ -24,7 +24,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use annals_base::{BaseInput, Begin};
+use annals_base::Begin;
 use annals_client::Input as ClientInput;
 use annals_db::ledger::Outbox;
 use annals_def::Schema;
@@ -33,6 +33,7 @@ use annals_ids::{DatabaseId, Epoch, LeafIndex, OwnerId, Position, ProcessId, Sha
 use annals_node::{
     ConnectionId,
     download::Download,
+    inquiry::Answered,
     time::{Mono, Now},
     writer,
 };
@@ -132,7 +133,7 @@ pub(crate) enum Step {
     /// That request has timed out.
     BeginAgain { request: u64 },
     /// An inquiry to the database is answered.
-    Learned { hold: Hold, input: BaseInput },
+    Inquired { hold: Hold, answered: Answered },
     /// A round of the parade is over.
     March { round: u64 },
     /// Samples the positions in the parade.
@@ -489,7 +490,7 @@ impl World {
             } => self.check_out(asking, epoch, database),
             Step::BeginLife { from, at, begin } => self.begin_life(from, at, begin),
             Step::BeginAgain { request } => self.begin_again(request),
-            Step::Learned { hold, input } => self.learned(hold, input),
+            Step::Inquired { hold, answered } => self.inquired(hold, answered),
             Step::March { round } => self.march(round),
             Step::Glance => self.glance(),
             Step::MoveBorders => self.shift_borders(),

@@ -45,7 +45,7 @@ fn plan(seed: u64) -> Plan {
 fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} activations of pets, {} eggs laid, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} cell parts ended by others, \
+         {} trades settled, {} activations of pets, {} eggs laid, {} of them by cells, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} cell parts ended by others, \
          {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} owners released by draining processes, {} taken over by followers, {} clients that went along, \
@@ -60,6 +60,7 @@ fn say(seeds: u64, sum: &Report) {
         sum.trades,
         sum.lives,
         sum.created,
+        sum.created_by_cells,
         sum.registered,
         sum.carried,
         sum.further.0,
@@ -133,12 +134,18 @@ fn all_invariants_hold_for_every_seed() {
     );
 }
 
-/// Whether there was a trade, an answer to a client, an activation of a pet, an entity created on request, a registration,
+/// Whether there was a trade, an answer to a client, an activation of a pet, an entity created on
+/// request of a base part and one of a cell part, a registration,
 /// a call for one client, a further cell part on another cell, a download, a cell part destroyed by another owner, an owner
 /// handed over to a follower with a client that went along, and a body in view through the hysteresis; otherwise the run
 /// did not test these.
 fn has_everything(sum: &Report) -> bool {
-    let requested = sum.created > 0 && sum.registered > 0 && sum.carried > 0 && sum.directed > 0 && sum.further.1 > 0;
+    let requested = sum.created > sum.created_by_cells
+        && sum.created_by_cells > 0
+        && sum.registered > 0
+        && sum.carried > 0
+        && sum.directed > 0
+        && sum.further.1 > 0;
     sum.trades > 0
         && sum.answers > 0
         && sum.lives > 0
@@ -187,6 +194,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.trades += report.trades;
     sum.lives += report.lives;
     sum.created += report.created;
+    sum.created_by_cells += report.created_by_cells;
     sum.registered += report.registered;
     sum.carried += report.carried;
     sum.further.0 += report.further.0;

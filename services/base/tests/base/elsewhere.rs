@@ -6,7 +6,7 @@ use annals_event::{Body, Call, RequestedBase};
 use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, Part, TypeId};
 use annals_node::{
     Context, Denied,
-    inquiry::{Inquiry, NewBase},
+    inquiry::{Answer, Inquiry, NewBase},
 };
 use annals_wire::bus::{CallMessage, Message};
 
@@ -56,12 +56,7 @@ fn name_owner(host: &mut Host, on: OwnerId) {
     let Inquiry::Place(new) = inquiry else {
         panic!("{inquiry:?}")
     };
-    host.role(BaseInput::Place {
-        entity,
-        number,
-        on,
-        new,
-    });
+    host.inquired(entity, number, Answer::Place { on, new });
     host.settle();
 }
 
@@ -228,11 +223,6 @@ fn values_that_do_not_fit_are_denied_at_once() {
     };
     let (number, on) = (CallNumber(1), OTHER);
     // An answer that nobody waits for.
-    host.role(BaseInput::Place {
-        entity,
-        number,
-        on,
-        new,
-    });
+    host.inquired(entity, number, Answer::Place { on, new });
     assert_eq!(requests(&mut host), []);
 }

@@ -18,7 +18,7 @@ use annals_ids::{
 use annals_node::{
     Beginning, Begun, ConnectionId, Input, NotOpened, NotOrdered, Output, Owner,
     download::{Download, DownloadSource},
-    inquiry::Inquiry,
+    inquiry::{Answer, Answered, Inquiry},
     outbound::OutboundCall,
     time::{Mono, Now},
     writer::{self, Action, Chain, Durability},
@@ -145,6 +145,13 @@ impl Host {
 
     pub(crate) fn role(&mut self, input: BaseInput) {
         self.owner.handle(self.now(), Input::Role(input));
+        self.pump();
+    }
+
+    /// Gives the answer to a query.
+    pub(crate) fn inquired(&mut self, entity: EntityId, number: CallNumber, answer: Answer) {
+        let answered = Answered { entity, number, answer };
+        self.owner.handle(self.now(), Input::Inquired(answered));
         self.pump();
     }
 

@@ -4,7 +4,7 @@ use annals_base::{BaseInput, Begin, CheckedOut};
 use annals_ids::{CallNumber, DatabaseId, EntityId, MemberId};
 use annals_node::{
     Begun, NotOpened,
-    inquiry::{Inquiry, Learned, NotLearned, Wanted},
+    inquiry::{Answer, Inquiry, Learned, NotLearned, Wanted},
 };
 
 use crate::{
@@ -36,11 +36,7 @@ fn asker(host: &mut Host) -> EntityId {
 }
 
 fn answer(host: &mut Host, (entity, number): (EntityId, CallNumber), outcome: Result<Learned, NotLearned>) {
-    host.role(BaseInput::Learned {
-        entity,
-        number,
-        outcome,
-    });
+    host.inquired(entity, number, Answer::Result(outcome));
     host.settle();
 }
 

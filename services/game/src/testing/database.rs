@@ -11,7 +11,7 @@ use annals_def::Schema;
 use annals_ids::{CallNumber, DatabaseId, EntityId, Epoch, OwnerId, OwnerKind, Part, ProcessId, Shard, TypeId};
 use annals_node::{
     Begun, Behaviour, Input, NotOpened, Output,
-    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
+    inquiry::{Answer, Answered, Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
     time::Now,
     writer::Opening,
 };
@@ -38,8 +38,18 @@ const IN_MEMORY: &str = "invariant: a store in memory answers";
 /// The first request number of activations; log-ins have those of players.
 const FIRST_REQUEST: u64 = 1 << 32;
 
+/// What an owner is given for a query.
+pub(super) enum ToOwner {
+    /// The answer.
+    Answer(OwnerId, Answered),
+    /// To the base: activate this entity.
+    Begin(Begin),
+}
+
 /// A query of behaviour that was not answered yet.
 struct Asked {
+    /// The owner whose entity asked.
+    from: OwnerId,
     entity: EntityId,
     number: CallNumber,
     inquiry: Inquiry,
@@ -194,21 +204,23 @@ impl Database {
         self.keys.clone()
     }
 
-    /// Accepts a query of the base; it is answered at the next look.
-    pub(super) fn ask(&mut self, entity: EntityId, number: CallNumber, inquiry: Inquiry) {
+    /// Accepts a query of an owner; it is answered at the next look.
+    pub(super) fn ask(&mut self, from: OwnerId, (entity, number): (EntityId, CallNumber), inquiry: Inquiry) {
         self.asked.push(Asked {
+            from,
             entity,
             number,
             inquiry,
         });
     }
 
-    /// What the base is to be given for its queries: answers, and activations.
-    pub(super) fn answers(&mut self, epoch: Epoch) -> Vec<BaseInput> {
+    /// What owners are to be given for their queries: answers, and activations.
+    pub(super) fn answers(&mut self, epoch: Epoch) -> Vec<ToOwner> {
         let asked = std::mem::take(&mut self.asked);
         let mut inputs = Vec::new();
         for one in asked {
-            let (entity, number) = (one.entity, one.number);
+            let (from, entity, number) = (one.from, one.entity, one.number);
+            let answered = |answer| ToOwner::Answer(from, Answered { entity, number, answer });
             let outcome = match &one.inquiry {
                 Inquiry::Written { database, batch } => {
                     let cursor = immediate(read_cursor(&self.store, BASE)).expect(IN_MEMORY);
@@ -229,7 +241,7 @@ impl Database {
                         let request = FIRST_REQUEST + number.0;
                         self.beginning.insert(request, (entity, number, checked_out.database));
                         let entity = checked_out;
-                        inputs.push(BaseInput::Begin(Begin { request, entity }));
+                        inputs.push(ToOwner::Begin(Begin { request, entity }));
                         continue;
                     }
                     Err(why) => Err(why),
@@ -237,36 +249,28 @@ impl Database {
                 Inquiry::Place(new) => {
                     // There is no other base.
                     let (on, new) = (BASE, new.clone());
-                    inputs.push(BaseInput::Place {
-                        entity,
-                        number,
-                        on,
-                        new,
-                    });
+                    inputs.push(answered(Answer::Place { on, new }));
                     continue;
                 }
             };
-            inputs.push(BaseInput::Learned {
-                entity,
-                number,
-                outcome,
-            });
+            inputs.push(answered(Answer::Result(outcome)));
         }
         inputs
     }
 
     /// The answer to the query that asked for an activation.
-    pub(super) fn begun(&mut self, request: u64, begun: Result<Begun, NotOpened>) -> Option<BaseInput> {
+    pub(super) fn begun(&mut self, request: u64, begun: Result<Begun, NotOpened>) -> Option<Answered> {
         let (entity, number, database) = self.beginning.remove(&request)?;
         let outcome = begun.map(|Begun { mailbox, was_active }| Learned::Begun {
             database,
             mailbox,
             was_active,
         });
-        Some(BaseInput::Learned {
+        let outcome = outcome.map_err(|why| NotLearned::Refused(why.to_string()));
+        Some(Answered {
             entity,
             number,
-            outcome: outcome.map_err(|why| NotLearned::Refused(why.to_string())),
+            answer: Answer::Result(outcome),
         })
     }
 
@@ -330,7 +334,10 @@ impl TestRealm {
         let out = self.database.pass(self.now());
         self.carry_out(LEDGER, out);
         for input in self.database.answers(self.base.epoch) {
-            self.give_base(input);
+            match input {
+                ToOwner::Answer(owner, answered) => self.give_answer(owner, answered),
+                ToOwner::Begin(begin) => self.give_base(BaseInput::Begin(begin)),
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use annals_ids::OwnerId;
 use annals_node::{
     ConnectionId, Input, Output,
     download::{Download, DownloadSource},
+    inquiry::Answered,
 };
 use annals_wire::{
     bus::{CallMessage, Message},
@@ -69,10 +70,10 @@ impl TestRealm {
                     entity,
                     number,
                     inquiry,
-                } => self.database.ask(entity, number, inquiry),
+                } => self.database.ask(from, (entity, number), inquiry),
                 Output::Begun { request, begun } => {
                     if let Some(answer) = self.database.begun(request, begun) {
-                        self.give_base(answer);
+                        self.give_answer(BASE, answer);
                     }
                 }
                 Output::Ordered { .. } | Output::SessionsEnded { .. } => {
@@ -80,6 +81,16 @@ impl TestRealm {
                 }
             }
         }
+    }
+
+    /// Gives an owner the answer to a query of one of its entities.
+    pub(super) fn give_answer(&mut self, owner: OwnerId, answered: Answered) {
+        if owner != BASE {
+            return self.give_cell(owner, Input::Inquired(answered));
+        }
+        let now = self.now();
+        let out = self.base.give(now, Input::Inquired(answered));
+        self.carry_out(BASE, out);
     }
 
     /// Answers a client's hello, and closes its connection.

@@ -11,6 +11,7 @@ use annals_ids::{Address, CallNumber, EntityId, Mailbox, MemberId, OwnerId, Part
 
 use super::{Context, Denied, Stored};
 use crate::{
+    around::Around,
     behaviour::Caller,
     inquiry::{Inquiry, Learned, NewBase, NotLearned},
     owner_context::OwnerContext,
@@ -22,8 +23,9 @@ impl Context<'_> {
     /// [`Learned::Created`] or the reason why there is none. The entity is created at most once, even if either side
     /// fails.
     ///
-    /// After [`NotLearned::Late`] it is not known whether it was created. Give the entity a property that names its
-    /// creator, if that matters: its `created` can call back.
+    /// After [`NotLearned::Late`] it is not known whether it was created: also where the creator is a cell part that has
+    /// moved to another cell meanwhile. Give the entity a property that names its creator, if that matters: its
+    /// `created` can call back.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -36,11 +38,13 @@ impl Context<'_> {
     /// # Ok(()) });
     /// # scene.pass(500);
     /// # assert_eq!(scene.called(), ["learned 1 Created", "learned 1 Created"]);
+    /// # scene.on_cell(|own| own.context.create_base_anywhere("Hero", Vec::new(), 5_000, (2, Vec::new())));
+    /// # scene.pass(500);
+    /// # assert_eq!(scene.called(), ["learned 2 Created"]);
     /// ```
     ///
     /// # Errors
-    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if
-    /// type or values do not fit.
+    /// [`Denied::Unknown`], [`Denied::Mismatch`] or [`Denied::OtherPart`] if type or values do not fit.
     pub fn create_base_anywhere(
         &mut self,
         entity_type: &str,
@@ -48,7 +52,6 @@ impl Context<'_> {
         timeout_ms: u64,
         (then, note): (u32, Vec<u8>),
     ) -> Result<(), Denied> {
-        self.needs_base("create_base_anywhere")?;
         let new = self.new_base(entity_type, properties)?;
         self.inquire(Inquiry::Place(new), timeout_ms, (then, note))
     }
@@ -81,7 +84,6 @@ impl Context<'_> {
         timeout_ms: u64,
         (then, note): (u32, Vec<u8>),
     ) -> Result<(), Denied> {
-        self.needs_base("create_base_beside")?;
         let new = self.new_base(entity_type, properties)?;
         let number = self.await_answer(timeout_ms, (then, note))?;
         let entity = self.entity();
@@ -104,7 +106,7 @@ impl Context<'_> {
 impl OwnerContext {
     /// Calls an owner to create the entity for which another one waits under this number. Has no effect if that does
     /// not wait any more.
-    pub fn request_base(&mut self, (by, of): (EntityId, CallNumber), on: OwnerId, new: NewBase) {
+    pub(crate) fn request_base(&mut self, (by, of): (EntityId, CallNumber), on: OwnerId, new: NewBase) {
         if self.awaiting(by, of).is_none() {
             return;
         }
@@ -146,6 +148,7 @@ impl OwnerContext {
     /// Delivers the answer of the owner that was called to create an entity.
     pub fn take_created(
         &mut self,
+        around: &dyn Around,
         caller: &Caller,
         (by, of): (EntityId, CallNumber),
         created: Result<(EntityId, TypeId), String>,
@@ -157,6 +160,6 @@ impl OwnerContext {
             part: Part::Base,
         };
         let outcome = created.map(mailbox).map(|mailbox| Learned::Created { mailbox });
-        self.inform(by, of, &outcome.map_err(NotLearned::Refused));
+        self.inform(around, (by, of), &outcome.map_err(NotLearned::Refused));
     }
 }

@@ -10,6 +10,7 @@ use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, Part, TypeId};
 
 use super::{Context, Denied};
 use crate::{
+    around::Nowhere,
     behaviour::Caller,
     inquiry::{Learned, NotLearned},
     output::Request,
@@ -261,7 +262,7 @@ impl OwnerContext {
             Registration::Taken(by) => Err(NotLearned::Taken(by)),
             Registration::Refused(why) => Err(NotLearned::Refused(why)),
         };
-        self.inform(by, of, &outcome);
+        self.inform(&Nowhere, (by, of), &outcome);
     }
 
     /// Applies an entry of another owner if it is newer and this input has room for it; otherwise it is sent again.

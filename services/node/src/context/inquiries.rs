@@ -6,8 +6,8 @@ use annals_ids::{CallNumber, DatabaseId, EntityId, WorldTime};
 
 use super::{Context, Denied, properties::fits};
 use crate::{
-    around::Nowhere,
-    inquiry::{DATABASE, Inquiry, Learned, NotLearned, Wanted},
+    around::Around,
+    inquiry::{Answer, Answered, DATABASE, Inquiry, Learned, NotLearned, Wanted},
     output::Output,
     owner_context::OwnerContext,
 };
@@ -60,11 +60,21 @@ impl Context<'_> {
     /// # scene.pass(500);
     /// # let called = scene.called();
     /// # assert!(called.iter().any(|hook| hook.starts_with("learned 1 Ok(Found([Known")), "{called:?}");
+    /// # scene.on_cell(|own| {
+    /// # let rome = Value::Unicode("Rome".to_owned());
+    /// # own.context.find_stored(("Account", "town"), (rome, DatabaseId(0)), 5_000, (2, Vec::new()))
+    /// # });
+    /// # scene.pass(500);
+    /// # let called = scene.called();
+    /// # assert!(called.iter().any(|hook| hook.starts_with("learned 2 Ok(Found([Known")), "{called:?}");
     /// ```
     ///
+    /// On both parts. The answer is lost if a cell part moves to another cell meanwhile: ask again after
+    /// [`NotLearned::Late`].
+    ///
     /// # Errors
-    /// [`Denied::BaseOnly`] on the cell part; [`Denied::Unknown`] without such a stored property with an index;
-    /// [`Denied::Mismatch`] if the value does not fit it.
+    /// [`Denied::Unknown`] without such a stored property with an index; [`Denied::Mismatch`] if the value does not fit
+    /// it.
     pub fn find_stored(
         &mut self,
         (entity_type, property): (&str, &str),
@@ -72,7 +82,6 @@ impl Context<'_> {
         timeout_ms: u64,
         (then, note): (u32, Vec<u8>),
     ) -> Result<(), Denied> {
-        self.needs_base("find_stored")?;
         let named = || Denied::Unknown {
             entity_type: entity_type.to_owned(),
             what: format!("stored property {property} with an index"),
@@ -181,14 +190,28 @@ impl OwnerContext {
         image.links.awaiting.contains_key(&(DATABASE, number)).then_some(image)
     }
 
+    /// Takes the answer to an inquiry. Has no effect if the entity does not wait any more.
+    pub(crate) fn take_inquired(&mut self, around: &dyn Around, answered: Answered) {
+        let Answered { entity, number, answer } = answered;
+        match answer {
+            Answer::Result(outcome) => self.inform(around, (entity, number), &outcome),
+            Answer::Place { on, new } => self.request_base((entity, number), on, new),
+        }
+    }
+
     /// Delivers the result of a query, or its failure, to an entity. Has no effect if the entity does not wait any
     /// more.
-    pub fn inform(&mut self, entity: EntityId, number: CallNumber, outcome: &Result<Learned, NotLearned>) {
+    pub fn inform(
+        &mut self,
+        around: &dyn Around,
+        (entity, number): (EntityId, CallNumber),
+        outcome: &Result<Learned, NotLearned>,
+    ) {
         let image = self.image(entity);
         let awaiting = image.and_then(|image| image.links.awaiting.get(&(DATABASE, number)));
         let Some(awaiting) = awaiting.cloned() else { return };
         self.record_for(entity, false, Body::Resumed { to: DATABASE, number });
-        self.run(entity, &Nowhere, |behaviour, context| {
+        self.run(entity, around, |behaviour, context| {
             behaviour.learned(context, awaiting.then, &awaiting.note, outcome);
         });
     }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::{Body, Call, Subject};
-use annals_ids::{CallNumber, EntityId};
+use annals_event::{Body, Call, Event, Subject};
+use annals_ids::{CallNumber, EntityId, Part};
 
 use crate::{archive::Archive, game::EGG, world::World};
 
@@ -49,6 +49,27 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
         ));
     }
     wrong
+}
+
+/// Number of entities that were requested by cell parts.
+#[must_use]
+pub fn count_by_cells(archive: &Archive) -> usize {
+    let is_of_cell = |event: &&Event| matches!(event.subject, Subject::Entity(_, Part::Cell));
+    let is_request = |body: &Body| {
+        matches!(
+            body,
+            Body::Called {
+                call: Call::CreateBase(_),
+                ..
+            }
+        )
+    };
+    let logs = archive
+        .logs
+        .values()
+        .map(|log| log.iter().flat_map(|batch| &batch.events));
+    let of_cells = logs.filter(|log| log.clone().any(|event| is_of_cell(&event)));
+    of_cells.flatten().filter(|event| is_request(&event.body)).count()
 }
 
 /// Number of entities that were created on request.

@@ -37,6 +37,7 @@ const TIMEOUT: u64 = 4_000;
 const FOUND: u32 = 2;
 const BEGUN: u32 = 3;
 const WRITTEN: u32 = 4;
+const SEEN: u32 = 7;
 
 pub(super) const DEFINITION: &str = r"<root>
   <Properties>
@@ -75,6 +76,13 @@ pub(super) fn whistle(context: &mut Context<'_>) {
     asked.unwrap_or_else(|denied| panic!("{denied}"));
 }
 
+/// A cell part looks a pet up.
+pub(super) fn look(context: &mut Context<'_>) {
+    let value = Value::Unicode(NAMES[0].to_owned());
+    let looked = context.find_stored((PET, "name"), (value, DatabaseId(0)), TIMEOUT, (SEEN, Vec::new()));
+    looked.unwrap_or_else(|denied| panic!("{denied}"));
+}
+
 /// The database has answered, or the inquiry failed.
 pub(super) fn learned(context: &mut Context<'_>, then: u32, outcome: &Result<Learned, NotLearned>) {
     match (then, outcome) {
@@ -90,6 +98,8 @@ pub(super) fn learned(context: &mut Context<'_>, then: u32, outcome: &Result<Lea
             let asked = context.request(Request::Destroy { entity });
             asked.unwrap_or_else(|denied| panic!("{denied}"));
         }
+        (SEEN, Ok(Learned::Found(found))) => assert_eq!((context.part(), found.len()), (Part::Cell, 1)),
+        (SEEN, outcome) => assert_eq!(outcome, &Err(NotLearned::Late)),
         // The inquiries of a crashed process are lost with it.
         (WRITTEN, Err(_)) => write(context),
         _ => {}

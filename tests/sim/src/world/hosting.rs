@@ -13,6 +13,7 @@ use annals_event::{Imprint, OwnerState};
 use annals_ids::{Epoch, OwnerId, OwnerKind, ProcessId};
 use annals_node::{
     Beginning, Behaviour, Input, Output, Owner,
+    inquiry::Answered,
     writer::{self, Durability, Opening, Tip},
 };
 use annals_store::{
@@ -519,6 +520,7 @@ impl World {
             (_, Given::Base(_) | Given::Cell(_) | Given::Ledger(_)) => {}
             (core, Given::Bus(envelope)) => either!(core, owner => owner.handle(now, Input::Bus(envelope))),
             (core, Given::Log(input)) => either!(core, owner => owner.handle(now, Input::Log(input))),
+            (core, Given::Inquired(answered)) => either!(core, owner => owner.handle(now, Input::Inquired(answered))),
             (core, Given::Ids(ids)) => either!(core, owner => owner.handle(now, Input::Ids(ids))),
             (core, Given::Time) => either!(core, owner => owner.handle(now, Input::Time)),
         }
@@ -687,6 +689,8 @@ pub(crate) enum Given {
     Bus(Envelope),
     /// From log or store.
     Log(writer::Input),
+    /// The answer to an inquiry.
+    Inquired(Answered),
     /// From the director.
     Ids(std::ops::Range<u64>),
     /// From the clock.

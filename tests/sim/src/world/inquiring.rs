@@ -6,7 +6,7 @@ use annals_def::EntityType;
 use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, Epoch, OwnerId, Part, ProcessId};
 use annals_node::{
     Begun, NotOpened,
-    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NewBase, NotLearned, Wanted},
+    inquiry::{Answer, Answered, Inquiry, Learned, NAMED_AT_ONCE, NewBase, NotLearned, Wanted},
 };
 use annals_store::{Transaction, immediate, layout::database::Checkout};
 
@@ -240,13 +240,10 @@ impl World {
         let Asking {
             hold, entity, number, ..
         } = *asking;
-        let input = BaseInput::Learned {
-            entity,
-            number,
-            outcome,
-        };
+        let answer = Answer::Result(outcome);
+        let answered = Answered { entity, number, answer };
         let delay = self.between(100, 2_000);
-        self.after(delay, Step::Learned { hold, input });
+        self.after(delay, Step::Inquired { hold, answered });
     }
 
     /// The director has named an owner for a new entity.
@@ -254,21 +251,17 @@ impl World {
         let Asking {
             hold, entity, number, ..
         } = *asking;
-        let input = BaseInput::Place {
-            entity,
-            number,
-            on,
-            new,
-        };
+        let answer = Answer::Place { on, new };
+        let answered = Answered { entity, number, answer };
         let delay = self.between(100, 2_000);
-        self.after(delay, Step::Learned { hold, input });
+        self.after(delay, Step::Inquired { hold, answered });
     }
 
-    /// A database answer reaches the holder that made the inquiry.
-    pub(super) fn learned(&mut self, hold: Hold, input: BaseInput) {
-        let kept = input.clone();
-        if !self.defer(hold.process, |_| Step::Learned { hold, input: kept }) {
-            self.give(hold, Given::Base(input));
+    /// An answer reaches the holder that made the inquiry.
+    pub(super) fn inquired(&mut self, hold: Hold, answered: Answered) {
+        let kept = answered.clone();
+        if !self.defer(hold.process, |_| Step::Inquired { hold, answered: kept }) {
+            self.give(hold, Given::Inquired(answered));
         }
     }
 }

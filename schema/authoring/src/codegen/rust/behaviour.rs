@@ -14,7 +14,7 @@ type Callback = (
 /// The callback whose default returns the denial as an error, so that it is logged.
 const REPORTED: &str = "request_denied";
 
-const CALLBACKS: [Callback; 11] = [
+const CALLBACKS: [Callback; 12] = [
     ("created", "Created", &[], "The part has begun to exist."),
     (
         "restored",
@@ -71,9 +71,6 @@ const CALLBACKS: [Callback; 11] = [
         &[("to", "Address")],
         "The receiver of one-way calls is gone; the newest of them may not have been taken.",
     ),
-];
-
-const BASE_CALLBACKS: [Callback; 7] = [
     (
         "learned",
         "Learned",
@@ -84,6 +81,9 @@ const BASE_CALLBACKS: [Callback; 7] = [
         ],
         "The database has answered what was asked, or will not.",
     ),
+];
+
+const BASE_CALLBACKS: [Callback; 6] = [
     (
         "client_attached",
         "ClientAttached",

@@ -1,16 +1,16 @@
-//! Inquiries of behaviour to the database: answered from the realm's store, and by the holder of the owner on which an
-//! entity is activated. A failure is answered too, or not at all: then the deadline of the inquiry passes.
+//! Inquiries of behaviour on bases and cells: answered from the realm's store, by the director, and by the holder of the
+//! owner on which an entity is activated. A failure is answered too, or not at all: then the deadline of the inquiry
+//! passes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals_base::BaseInput;
 use annals_db::{FindError, accounts, find_indexed, find_stored, taken_from};
 use annals_def::{EntityType, Value};
 use annals_ids::{BatchNumber, CallNumber, DatabaseId, EntityId, OwnerId, TypeId};
 use annals_node::{
-    Begun,
-    inquiry::{Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
+    Begun, Input,
+    inquiry::{Answer, Answered, Inquiry, Learned, NAMED_AT_ONCE, NotLearned, Wanted},
 };
 use annals_store::{
     Transaction,
@@ -37,24 +37,25 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Answers inquiries, each in its own task.
-pub(super) struct Inquiries {
+pub(crate) struct Inquiries<I> {
     process: Arc<Process>,
-    holders: Holders<BaseInput>,
+    holders: Holders<I>,
     room: Arc<Semaphore>,
 }
 
-impl Inquiries {
-    pub(super) fn new(process: Arc<Process>, holders: Holders<BaseInput>) -> Self {
+impl<I: Send + Sync + 'static> Inquiries<I> {
+    pub(crate) fn new(process: Arc<Process>, holders: Holders<I>) -> Self {
         let room = Arc::new(Semaphore::new(AT_ONCE));
         Self { process, holders, room }
     }
 
     /// Answers an inquiry, within the timeout.
-    pub(super) fn answer(&self, owner: OwnerId, (entity, number): (EntityId, CallNumber), inquiry: Inquiry) {
+    pub(crate) fn answer(&self, owner: OwnerId, (entity, number): (EntityId, CallNumber), inquiry: Inquiry) {
         let (process, holders) = (Arc::clone(&self.process), self.holders.clone());
-        let tell = move |input| {
+        let tell = move |answer| {
+            let answered = Answered { entity, number, answer };
             // A holder that has ended or lags gets no answer: the deadline handles that.
-            if holders.tell(owner, input).is_err() {
+            if holders.tell_core(owner, Input::Inquired(answered)).is_err() {
                 tracing::debug!(
                     %owner,
                     %entity,
@@ -62,31 +63,20 @@ impl Inquiries {
                 );
             }
         };
-        let learned = move |outcome| BaseInput::Learned {
-            entity,
-            number,
-            outcome,
-        };
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             let busy = format!("{AT_ONCE} inquiries are pending; try again in a moment");
-            return tell(learned(Err(NotLearned::Refused(busy))));
+            return tell(Answer::Result(Err(NotLearned::Refused(busy))));
         };
         tokio::spawn(async move {
-            let answering = answer(&process, owner, (entity, number), inquiry);
-            let answer = tokio::time::timeout(TIMEOUT, answering).await;
-            tell(answer.unwrap_or_else(|_| learned(Err(NotLearned::Late))));
+            let answer = tokio::time::timeout(TIMEOUT, answer(&process, owner, inquiry)).await;
+            tell(answer.unwrap_or(Answer::Result(Err(NotLearned::Late))));
             drop(permit);
         });
     }
 }
 
-async fn answer(
-    process: &Process,
-    owner: OwnerId,
-    (entity, number): (EntityId, CallNumber),
-    inquiry: Inquiry,
-) -> BaseInput {
-    let outcome = match inquiry {
+async fn answer(process: &Process, owner: OwnerId, inquiry: Inquiry) -> Answer {
+    Answer::Result(match inquiry {
         Inquiry::Written { database, batch } => written(process, owner, (database, batch)).await,
         Inquiry::Find {
             type_id,
@@ -97,19 +87,9 @@ async fn answer(
         Inquiry::Begin(wanted) => begin(process, owner, wanted).await,
         Inquiry::Place(new) => {
             let on = place(process).await;
-            return BaseInput::Place {
-                entity,
-                number,
-                on,
-                new,
-            };
+            return Answer::Place { on, new };
         }
-    };
-    BaseInput::Learned {
-        entity,
-        number,
-        outcome,
-    }
+    })
 }
 
 async fn written(
