@@ -14,18 +14,19 @@ use annals::up::{Realm, RealmPlan};
 use annals_db::{StoredEntity, accounts};
 use annals_def::{Schema, Value};
 use annals_director::read_owners;
-use annals_event::CallError;
+use annals_event::{CallError, Place};
 use annals_host::{
     base::{self, DownloadSettings},
+    cell,
     front::Front,
     health::Health,
     nats::Bus,
     process::{Settings, connect, remote_store, request},
     world::compile,
 };
-use annals_ids::{DatabaseId, EntityId, Mailbox, MemberId, OwnerId, OwnerKind, Part, TimerId, TypeId};
+use annals_ids::{DatabaseId, EntityId, Mailbox, MemberId, OwnerId, OwnerKind, Part, SpaceId, TimerId, TypeId};
 use annals_node::{
-    Answer, Behaviour, Caller, Context,
+    Answer, Behaviour, Caller, Context, Request,
     inquiry::{Learned, Life, NotLearned, Wanted},
     outbound::read_answer,
     writer::Durability,
@@ -90,6 +91,8 @@ enum Order {
     Create,
     /// Create an entity on the home of this one.
     CreateBeside(Mailbox),
+    /// Create the cell part of the entity that gets the order.
+    CreateCell,
     /// Only for the activation of this stored entity, once its holdings are known.
     Delete(DatabaseId),
 }
@@ -139,6 +142,14 @@ impl Behaviour for Ordered {
             Some(Order::CreateBeside(other)) => {
                 context.create_base_beside(other, "Avatar", Vec::new(), QUERY_TIMEOUT_MS, (then, note))
             }
+            Some(Order::CreateCell) => context.request(Request::CreateCell {
+                entity: context.entity(),
+                place: Place {
+                    space: SpaceId(1),
+                    ..Place::default()
+                },
+                properties: Vec::new(),
+            }),
             Some(Order::Delete(_)) => context.delete().map(drop),
             Some(Order::Begin(wanted)) => context.begin_stored(wanted, QUERY_TIMEOUT_MS, (then, note)),
         };
@@ -158,6 +169,20 @@ impl Behaviour for Ordered {
 
     fn call(&self, _context: &mut Context<'_>, _method: MemberId, _args: &[Value], _caller: &Caller) -> Answer {
         Answer::DONE
+    }
+}
+
+/// The test's own cells: orders to their entities, and the answers they receive.
+struct OwnCells {
+    orders: Arc<Mutex<VecDeque<Order>>>,
+    told: mpsc::Receiver<Outcome>,
+}
+
+impl OwnCells {
+    async fn ask(&mut self, order: Order) -> Outcome {
+        self.orders.lock().expect("the lock is not poisoned").push_back(order);
+        let told = within(TIMEOUT, "an answer to a cell part", self.told.recv()).await;
+        told.expect("the cells run")
     }
 }
 
@@ -205,9 +230,47 @@ struct World {
 
 impl World {
     async fn base_owners(&self) -> BTreeSet<OwnerId> {
+        self.owners(OwnerKind::Base).await
+    }
+
+    async fn owners(&self, kind: OwnerKind) -> BTreeSet<OwnerId> {
         let owners = read_owners(&self.store).await.expect("the store answers");
-        let bases = owners.iter().filter(|(_, record)| record.kind == OwnerKind::Base);
-        bases.map(|(owner, _)| *owner).collect()
+        let of_kind = owners.iter().filter(|(_, record)| record.kind == kind);
+        of_kind.map(|(owner, _)| *owner).collect()
+    }
+
+    /// Joins the realm with a cell process, and waits until it holds an owner.
+    async fn join_as_cell(&self) -> OwnCells {
+        let before = self.owners(OwnerKind::Cell).await;
+        let orders = Arc::new(Mutex::new(VecDeque::new()));
+        let (says, told) = mpsc::channel(ANSWER_CAPACITY);
+        let (answers, _) = mpsc::channel(ANSWER_CAPACITY);
+        let game = Ordered {
+            orders: Arc::clone(&orders),
+            told: says,
+            answered: answers,
+        };
+        let (settings, schema) = (self.settings.clone(), Arc::clone(&self.schema));
+        tokio::spawn(async move {
+            let health = Health::default();
+            let ended = cell::run(
+                (&settings, &health),
+                schema,
+                Arc::new(game),
+                Durability::Log,
+                None,
+                None,
+            )
+            .await;
+            ended.unwrap_or_else(|error| panic!("{error}"));
+        });
+        let joining = async {
+            while self.owners(OwnerKind::Cell).await == before {
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+        };
+        within(TIMEOUT, "a cell owner to be granted", joining).await;
+        OwnCells { orders, told }
     }
 
     /// Joins the realm with a base process, and waits until it holds an owner.
@@ -371,6 +434,7 @@ async fn stored_entities_have_one_activation_despite_races_and_crashes() {
     create_anywhere(&mut bases[0]).await;
     delete(&mut realm, &world, &mut bases[0]).await;
     crash_holder(&mut realm, &world, &mut bases[0], &theirs).await;
+    ask_on_a_cell(&mut realm, &world, &bases[0]).await;
     realm.stop().await.expect("the realm stops");
 }
 
@@ -459,6 +523,23 @@ async fn create_anywhere(base: &mut OwnBase) {
     }
     assert_eq!(homes.values().map(BTreeSet::len).sum::<usize>(), CREATED);
     assert!(homes.len() > 1, "{homes:?}");
+}
+
+/// A cell part looks entities up, and has base parts created. The test's cell process takes over the space of the realm's.
+async fn ask_on_a_cell(realm: &mut Realm, world: &World, base: &OwnBase) {
+    let mut cells = world.join_as_cell().await;
+    for name in ["cell-1", "cell-2"] {
+        assert!(realm.kill(name).expect("it can be killed"), "there is a {name}");
+    }
+    base.order(Order::CreateCell);
+    match cells.ask(Order::Find).await {
+        Ok(Learned::Found(found)) => assert!(found.len() as u64 >= ENTITIES, "{found:?}"),
+        other => panic!("the index is there: {other:?}"),
+    }
+    let one = created(cells.ask(Order::Create).await);
+    let other = created(cells.ask(Order::CreateBeside(one)).await);
+    assert_eq!(one.home, other.home);
+    assert_ne!(one.entity, other.entity);
 }
 
 /// A stored entity is deleted although the store is killed; nothing finds or activates it any more.
