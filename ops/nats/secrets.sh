@@ -79,6 +79,17 @@ case $TASK in
         say "copy services/ca.pem and nats/tls/ca.pem of $DIR, send SIGHUP to the nats-servers, then --renew"
         exit ;;
     only-authority)
+        # Nobody could connect with a certificate of another one.
+        openssl x509 -in "$DIR/authority/ca.pem" -out "$DIR/authority/ca.pem.first"
+        for FILE in "$DIR/nats/tls/server.pem" "$DIR"/services/*.pem; do
+            [ "$FILE" != "$DIR/services/ca.pem" ] || continue
+            if ! openssl verify -CAfile "$DIR/authority/ca.pem.first" "$FILE" >/dev/null 2>&1; then
+                rm "$DIR/authority/ca.pem.first"
+                echo "secrets.sh: the present authority has not signed $FILE; --renew first, and copy the files" >&2
+                exit 2
+            fi
+        done
+        rm "$DIR/authority/ca.pem.first"
         openssl x509 -in "$DIR/authority/ca.pem" -out "$DIR/authority/ca.pem.new"
         mv "$DIR/authority/ca.pem.new" "$DIR/authority/ca.pem"
         trust

@@ -1232,7 +1232,7 @@ pub mod account {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Base<'_, '_>,
@@ -1785,7 +1785,7 @@ pub mod avatar {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Base<'_, '_>,
@@ -2725,7 +2725,7 @@ pub mod avatar {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Cell<'_, '_>,
@@ -3471,7 +3471,7 @@ pub mod monster {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Base<'_, '_>,
@@ -3912,7 +3912,7 @@ pub mod monster {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Cell<'_, '_>,
@@ -4399,7 +4399,7 @@ pub mod chest {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Base<'_, '_>,
@@ -4694,7 +4694,7 @@ pub mod chest {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Cell<'_, '_>,
@@ -4995,7 +4995,7 @@ pub mod space {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Base<'_, '_>,
@@ -5317,7 +5317,7 @@ pub mod space {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Cell<'_, '_>,
@@ -5604,7 +5604,7 @@ pub mod spawn_point {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Base<'_, '_>,
@@ -5895,7 +5895,7 @@ pub mod spawn_point {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Cell<'_, '_>,
@@ -6187,7 +6187,7 @@ pub mod almanac {
             Ok(())
         }
 
-        /// The database has answered what was asked, or will not.
+        /// The answer of the database, the director or another owner has come, or will not.
         fn learned(
             &self,
             _own: &mut Base<'_, '_>,

@@ -152,8 +152,8 @@ impl Subjects {
         format!("{}.loglines.{instance}", self.prefix)
     }
 
-    /// Requests to the director for a list of processes or cells. It does nothing else that is asked here, so programs that
-    /// may only watch can be permitted this subject.
+    /// Requests to the director for a list of processes or cells. The director ignores any other request on this subject,
+    /// so programs that may only watch can be permitted it.
     #[must_use]
     pub fn listing(&self) -> String {
         format!("{}.listing", self.prefix)

@@ -69,7 +69,7 @@ impl Connections {
         welcomed.map(|(connection, _)| *connection).collect()
     }
 
-    /// This process begins or ceases to hold an owner: what was announced is past.
+    /// This process begins or ceases to hold an owner, or keeps it after all: what was announced is past.
     pub fn forget_move(&mut self, owner: OwnerId) {
         self.moving.remove(&owner);
     }

@@ -111,14 +111,19 @@ struct Serving {
     url: Option<String>,
 }
 
-/// An address that a link can begin with, without a slash at its end.
+/// An address that a link can begin with: scheme, host and port. The pages are at the root of their host, and their
+/// cookies are sent over HTTPS only.
 fn browser_address(text: &str) -> Result<String, String> {
-    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_plain = |letter: char| letter.is_ascii_graphic() && !"?#\"<>".contains(letter);
-    match rest.filter(|rest| !rest.is_empty() && rest.chars().all(is_plain)) {
-        Some(_) => Ok(text.trim_end_matches('/').to_owned()),
-        None => Err("expected http:// or https:// with a host, such as https://console.example.org".to_owned()),
+    let address = text.strip_suffix('/').unwrap_or(text);
+    match address.strip_prefix("https://") {
+        Some(host) if is_host(host) => Ok(address.to_owned()),
+        _ => Err("expected https:// with a host and no path, such as https://console.example.org".to_owned()),
     }
+}
+
+fn is_host(text: &str) -> bool {
+    let is_of_host = |letter: char| letter.is_ascii_alphanumeric() || ".-:[]".contains(letter);
+    !text.is_empty() && text.chars().all(is_of_host)
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -324,7 +329,8 @@ fn announce(folder: &Path, url: &str) -> Result<(), ConsoleError> {
 /// The address for browsers of the console that runs in a folder, once it listens.
 pub fn address(folder: &Path) -> Option<String> {
     let url = fs::read_to_string(folder.join(ADDRESS)).ok()?;
-    browser_address(url.trim()).ok()
+    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
+    is_host(host).then(|| url.clone())
 }
 
 /// Makes a one-time sign-in link for a person of the console that runs in a folder.
@@ -372,19 +378,23 @@ mod tests {
         for (text, url) in [
             ("https://console.example.org", "https://console.example.org"),
             ("https://console.example.org/", "https://console.example.org"),
-            ("http://[::1]:7780", "http://[::1]:7780"),
+            ("https://[::1]:7780", "https://[::1]:7780"),
         ] {
             assert_eq!(browser_address(text).as_deref(), Ok(url));
         }
-        for text in [
+        let wrong = [
             "",
             "console.example.org",
             "https://",
+            "https:///",
+            "http://a",
             "ftp://a",
             "https://a b",
-            "https://a?b",
-            "https://a\"b",
-        ] {
+        ];
+        for text in wrong
+            .into_iter()
+            .chain(["https://a?b", "https://a\"b", "https://a/console"])
+        {
             assert!(browser_address(text).is_err(), "{text:?}");
         }
     }

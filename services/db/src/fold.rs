@@ -597,17 +597,15 @@ impl Folder {
     }
 }
 
-/// What an error means that a db has met while it folds the shard in this term. What it reads in several transactions,
-/// the successor of a db may change in between: only a db that still folds the shard can find it damaged.
+/// The error to report for one that a db met in this term. Its successor may change the archive between two of its
+/// transactions, so what looks like damage counts only while the db holds the lease.
 pub(crate) async fn unless_superseded(store: &Store, shard: Shard, term: u64, error: FoldError) -> FoldError {
     if !matches!(error, FoldError::Store(StoreError::Corrupt(_))) {
         return error;
     }
     let check = |transaction: Transaction| async move { check_lease(&transaction, shard, term).await };
-    match store.read(check).await {
-        Err(superseded @ FoldError::Superseded { .. }) => superseded,
-        Ok(()) | Err(_) => error,
-    }
+    // Without an answer the lease is not known to be held.
+    store.read(check).await.err().unwrap_or(error)
 }
 
 pub(crate) async fn check_lease(transaction: &Transaction, shard: Shard, term: u64) -> Result<(), FoldError> {

@@ -299,6 +299,7 @@ impl Service {
     async fn hear(&mut self, notice: Notice) {
         match notice {
             Notice::Moving(owner, epoch, address, spread) => self.announce((owner, epoch), &address, spread),
+            Notice::Staying(owner) => self.connections.forget_move(owner),
             Notice::Held(owner) => {
                 self.connections.forget_move(owner);
                 self.greet_early(owner);

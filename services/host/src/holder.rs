@@ -102,6 +102,8 @@ pub enum Notice {
     /// Another process, with this client address, is about to hold the owner, which is held in this epoch. The clients
     /// are told over this time.
     Moving(OwnerId, Epoch, String, Duration),
+    /// The owner stays here after all.
+    Staying(OwnerId),
     /// It holds the owner, and clients can play.
     Held(OwnerId),
     /// It no longer holds or follows the owner.

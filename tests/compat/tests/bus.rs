@@ -31,12 +31,14 @@ struct Messages {
 }
 
 impl Messages {
-    /// Those of the crate of wire messages.
+    /// Those of the crate of wire messages, and of the store that db serves.
     fn read() -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/wire/src");
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folders = ["schema/wire/src", "services/store/src/remote"].map(|folder| repository.join(folder));
         let mut messages = Self::default();
         let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
-        for path in sources(&folder).into_iter().filter(is_source) {
+        let files = folders.iter().flat_map(|folder| sources(folder));
+        for path in files.filter(is_source) {
             let text = fs::read_to_string(&path).unwrap();
             messages.visit_file(&syn::parse_file(&text).unwrap());
         }
@@ -61,7 +63,7 @@ impl Messages {
         let kind = words.iter().filter(|(word, _)| word != "tag").map(|(word, value)| {
             // How bytes are held is not on the wire.
             match value {
-                Some(value) if word == "enumeration" => format!("{word} {value}"),
+                Some(value) if word == "enumeration" || word == "map" => format!("{word} {value}"),
                 _ => word.clone(),
             }
         });
@@ -69,7 +71,8 @@ impl Messages {
         if kind.iter().any(|word| word == "message") {
             kind.extend(held.and_then(innermost));
         }
-        self.lines.insert(format!("{of} {number} {} {name}", kind.join(" ")));
+        let is_new = self.lines.insert(format!("{of} {number} {} {name}", kind.join(" ")));
+        assert!(is_new, "two messages are called {of}");
     }
 }
 

@@ -90,6 +90,8 @@ pub struct Report {
     pub released: u64,
     /// Take-overs by processes that followed the owner.
     pub followed: u64,
+    /// Whether nothing but drains happened, so that no player may have been interrupted.
+    pub is_calm: bool,
     /// Changes of clients to the next holder of their owner, without an interruption.
     pub switched: u64,
     /// Statistics of the parade.
@@ -219,7 +221,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         trades: trades(events.clone()),
         lives: check::lives::count(world, archive),
         created: check::creations::count(archive),
-        created_by_cells: check::creations::count_by_cells(archive),
+        created_by_cells: check::creations::count_by_cells(world, archive),
         registered: check::globals::count(archive),
         carried: check::calls::count_of_fragments(archive),
         further: check::further_cells::count(archive),
@@ -234,6 +236,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         redrawn: world.redrawn,
         released: world.released,
         followed: world.followed,
+        is_calm: check::drains::is_calm(world),
         switched: world.clients.iter().map(|client| client.core.counters().moved).sum(),
         marched: world.parade.marched,
         struck: world.struck.clone(),

@@ -36,17 +36,20 @@ fn plan(seed: u64) -> Plan {
 
 #[test]
 fn drains_interrupt_no_player() {
-    let (mut released, mut followed, mut switched) = (0, 0, 0);
+    let (mut released, mut followed, mut switched, mut judged) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let report = run(&plan(seed)).unwrap_or_else(|failure| panic!("{failure}"));
         released += report.released;
         followed += report.followed;
         switched += report.switched;
+        judged += u64::from(report.is_calm);
     }
     println!("{released} owners released, {followed} taken over by followers, {switched} clients went along");
     assert!(
         followed * 10 > released * 9,
         "{followed} of {released} owners were followed"
     );
+    // Where two processes of a kind drain at once, an owner may find no follower.
+    assert!(judged * 4 > SEEDS * 3, "{judged} of {SEEDS} realms were judged");
     assert!(switched > 20, "{switched} clients went along");
 }

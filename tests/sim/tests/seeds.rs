@@ -45,7 +45,7 @@ fn plan(seed: u64) -> Plan {
 fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} activations of pets, {} eggs laid, {} of them by cells, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} cell parts ended by others, \
+         {} trades settled, {} activations of pets, {} eggs laid, {} of them asked for by cells, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} cell parts ended by others, \
          {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} owners released by draining processes, {} taken over by followers, {} clients that went along, \

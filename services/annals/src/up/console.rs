@@ -169,6 +169,8 @@ impl Realm {
         command.args(["serve", "--realm", &self.plan.realm, "--nats", &self.nats.url()]);
         command.args(["--listen", &listen.to_string()]);
         command.arg("--folder").arg(&folder);
+        // This console has no proxy.
+        command.env_remove("ANNALS_CONSOLE_URL");
         command.stdout(output).stderr(errors);
         Child::spawn(command).map_err(|source| NoConsole::Start { program, source })
     }

@@ -176,7 +176,7 @@ fn sealing_stops_at_a_missing_leaf() {
     assert_eq!(listed(&realm), []);
 }
 
-/// A db that has gathered a part of a segment goes on behind what its successor has sealed, and must not miss that.
+/// A db that has gathered a part of a segment reads on behind what its successor has sealed: no leaf is missing there.
 #[test]
 fn a_superseded_db_reports_no_damage() {
     let (mut realm, base, cell) = written(30, 10);

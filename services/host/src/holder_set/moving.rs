@@ -94,7 +94,9 @@ where
                     };
                     director_at = Instant::now();
                     // A follower may have died since it was ready.
-                    due.retain(|owner, _| orders.hand_over.iter().any(|order| order.owner == owner.0));
+                    let is_off = |owner: &OwnerId| orders.hand_over.iter().all(|order| order.owner != owner.0);
+                    let off: Vec<OwnerId> = due.extract_if(.., |owner, _| is_off(owner)).map(|(owner, _)| owner).collect();
+                    self.withdraw_moves(off).await;
                     if orders.leave {
                         return;
                     }
@@ -134,6 +136,14 @@ where
         let _ = self.notices.send(Notice::Moving(owner, epoch, address, spread)).await;
     }
 
+    /// Has clients that connect from now on not told of moves that were announced.
+    async fn withdraw_moves(&self, owners: impl IntoIterator<Item = OwnerId>) {
+        for owner in owners {
+            // If the service has ended, there are no clients.
+            let _ = self.notices.send(Notice::Staying(owner)).await;
+        }
+    }
+
     /// Has an owner released. Returns whether its holder will do so, or has ended.
     fn release(&mut self, owner: OwnerId, command: Command<R::Input>) -> bool {
         let Some(held) = self.held.get(&owner) else { return true };
@@ -147,7 +157,7 @@ where
 
     /// Ends the holders that are about to release their owners for a change that was abandoned: they may wait for what
     /// does not come. The director grants again what is reported as released.
-    async fn take_back(&mut self) {
+    async fn take_back(&mut self, told: BTreeSet<OwnerId>) {
         tracing::warn!("the change of the realm's definitions was abandoned");
         let closing: Vec<(OwnerId, Epoch)> = self
             .held
@@ -159,6 +169,7 @@ where
             self.ended.insert((owner, epoch));
             self.end(owner).await;
         }
+        self.withdraw_moves(told).await;
         if self.beat(Presence::Stays).await.is_none() {
             tracing::warn!("the director does not answer; it grants the owners of this process when it does");
         }
@@ -193,7 +204,7 @@ where
                     match orders.upgrade() {
                         UpgradeOrder::End => return true,
                         UpgradeOrder::None | UpgradeOrder::Wait => {
-                            self.take_back().await;
+                            self.take_back(told).await;
                             return false;
                         }
                         UpgradeOrder::Release => {}

@@ -69,7 +69,7 @@ impl Context<'_> {
     /// # assert!(called.iter().any(|hook| hook.starts_with("learned 2 Ok(Found([Known")), "{called:?}");
     /// ```
     ///
-    /// On both parts. The answer is lost if a cell part moves to another cell meanwhile: ask again after
+    /// Both parts can ask. The answer is lost if a cell part moves to another cell meanwhile: ask again after
     /// [`NotLearned::Late`].
     ///
     /// # Errors

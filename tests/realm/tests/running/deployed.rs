@@ -35,6 +35,16 @@ const ATTEMPTS: usize = 8;
 /// be several.
 const PROCESSES: [&str; 7] = ["db", "director-1", "base-1", "cell-1", "cell-2", "signer", "login-1"];
 
+/// The processes of a second shard, before the others, which place owners on it.
+const OF_SECOND_SHARD: [&str; 2] = ["db-1", "signer-1"];
+
+/// The settings of processes that divide two shards.
+const SHARDED: [(&str, &[(&str, &str)]); 3] = [
+    ("db", &[("ANNALS_SHARDS", "2"), ("ANNALS_FOLD", "0")]),
+    ("db-1", &[("ANNALS_FOLD", "1")]),
+    ("signer-1", &[("ANNALS_SHARD", "1")]),
+];
+
 /// The secrets, the configuration, and the servers that run with it.
 pub(crate) struct Servers {
     folder: Folder,
@@ -199,6 +209,7 @@ fn free_port() -> u16 {
 /// A realm of one process per service, and a second cell.
 pub(crate) struct Deployed {
     pub(crate) servers: Servers,
+    is_sharded: bool,
     processes: BTreeMap<String, Process>,
     pub(crate) login: (SocketAddr, Hash),
 }
@@ -210,6 +221,15 @@ struct Process {
 
 impl Deployed {
     pub(crate) async fn start() -> Self {
+        Self::begin(false).await
+    }
+
+    /// As [`Self::start`], with two shards, of which each has a db and a signer.
+    pub(crate) async fn start_sharded() -> Self {
+        Self::begin(true).await
+    }
+
+    async fn begin(is_sharded: bool) -> Self {
         let servers = Servers::start(1).await;
         // The script writes the port of production.
         let system = servers.file("services/director.system");
@@ -218,10 +238,12 @@ impl Deployed {
         fs::write(&system, text.replace(":4222", &format!(":{port}"))).expect("it is written");
         let mut deployed = Self {
             servers,
+            is_sharded,
             processes: BTreeMap::new(),
             login: (SocketAddr::from(([127, 0, 0, 1], 0)), Hash::ZERO),
         };
-        for name in PROCESSES {
+        let second = OF_SECOND_SHARD.iter().filter(|_| is_sharded);
+        for name in second.chain(&PROCESSES) {
             deployed.launch(name);
         }
         let announced = deployed.servers.folder.path().join("data/login-1/login.address");
@@ -251,6 +273,10 @@ impl Deployed {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log.expect("a log"));
+        let sharded = SHARDED
+            .iter()
+            .filter(|(process, _)| self.is_sharded && *process == name);
+        command.envs(sharded.flat_map(|(_, settings)| settings.iter().copied()));
         if service == "director" {
             command.args(["--cells", "2", "--nats-system"]);
             command.arg(self.servers.file("services/director.system"));

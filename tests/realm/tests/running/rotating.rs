@@ -33,11 +33,15 @@ const SHOWN: u64 = 60;
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs the script that makes the secrets, on those of the realm.
-async fn secrets(realm: &Deployed, task: &str, hosts: &[&str]) {
+/// The script that makes the secrets, for those of the realm.
+fn secrets_command(realm: &Deployed, task: &str, hosts: &[&str]) -> Command {
     let mut command = Command::new(repository().join("ops/nats/secrets.sh"));
     command.arg(task).arg(realm.servers.file("")).args(hosts);
-    let (status, said) = run(&mut command).await;
+    command
+}
+
+async fn secrets(realm: &Deployed, task: &str, hosts: &[&str]) {
+    let (status, said) = run(&mut secrets_command(realm, task, hosts)).await;
     assert!(status.success(), "{task}: {said}");
 }
 
@@ -126,7 +130,7 @@ async fn renew(realm: &mut Deployed) {
 /// Another password for cells: the server closes the connections of their processes, which read it and connect again.
 async fn change_password(realm: &Deployed) {
     let credentials = realm.servers.file("services/cell.credentials");
-    let former = realm.servers.file("services/former.credentials");
+    let former = realm.servers.file("former.credentials");
     fs::copy(&credentials, &former).expect("it is copied");
     let text = fs::read_to_string(&credentials).expect("it was made");
     let (_, password) = text.trim().split_once(':').expect("a user and a password");
@@ -147,18 +151,23 @@ async fn change_password(realm: &Deployed) {
 /// The next authority: both are trusted, then it signs all certificates, then the former is trusted no more.
 async fn change_authority(realm: &mut Deployed) {
     for kind in ["pem", "key"] {
-        let of = |name: &str| realm.servers.file(&format!("services/{name}.{kind}"));
-        fs::copy(of("operator"), of("former")).expect("it is copied");
+        let of = |name: &str| realm.servers.file(&format!("{name}.{kind}"));
+        fs::copy(of("services/operator"), of("former")).expect("it is copied");
     }
     let mut former = realm.servers.address("operator");
     if let Some(certificate) = &mut former.access.certificate {
-        certificate.chain = realm.servers.file("services/former.pem");
-        certificate.key = realm.servers.file("services/former.key");
+        certificate.chain = realm.servers.file("former.pem");
+        certificate.key = realm.servers.file("former.key");
     }
     secrets(realm, "--next-authority", &[]).await;
     reload(realm).await;
+    let (status, said) = run(&mut secrets_command(realm, "--only-authority", &[])).await;
+    assert!(!status.success() && said.contains("--renew first"), "{said}");
     secrets(realm, "--renew", &["127.0.0.1"]).await;
     reload(realm).await;
+    // All processes connect again, with certificates of the next authority.
+    realm.restart_server();
+    wait_for_cells(realm, 3).await;
     let connected = Bus::connect(former.clone(), "test").await;
     assert!(
         connected.is_ok(),
@@ -168,6 +177,7 @@ async fn change_authority(realm: &mut Deployed) {
     secrets(realm, "--only-authority", &[]).await;
     realm.reload_server().await;
     until_refused(former, "a certificate of the former authority").await;
+    realm.restart_server();
     realm.launch("cell-4");
     wait_for_cells(realm, 4).await;
 }

@@ -2,6 +2,7 @@
 //! every service is a user of its own, over TLS. Then each user tries what its service must not be able to do.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::PathBuf,
     process::Stdio,
@@ -9,15 +10,21 @@ use std::{
     time::Duration,
 };
 
+use annals_db::read_cursor;
+use annals_director::{Stage, read_owners};
 use annals_host::{
+    health::discover,
     log::History,
     nats::{Bus, REPORTS, Reports},
-    process::{FIRST_SHARD, request},
+    process::{FIRST_SHARD, remote_store, request},
     world::compile,
 };
+use annals_ids::BatchNumber;
 use annals_wire::{
     Subjects,
-    control::{DirectorAsk, DirectorRequest, ListProcesses, ProcessList, StopRealm, StopStage},
+    cells::{CellList, WireCellList},
+    control::{DirectorAsk, DirectorRequest, ListCells, ListProcesses, ProcessList, StopRealm, StopStage},
+    overview::{OverviewRequest, WireOverview},
 };
 use async_nats::{Client, ConnectOptions, Event};
 use tokio::process::Command;
@@ -51,7 +58,7 @@ async fn each_service_can_do_its_work_and_nothing_else() {
         return;
     }
     let _permit = permit().await;
-    let mut realm = Deployed::start().await;
+    let mut realm = Deployed::start_sharded().await;
     let schema = compile(&repository().join("defs")).expect("the sample compiles");
     let mut playing = Playing::start(realm.login, &schema, BOTS, &realm.scratch());
     assert!(
@@ -77,6 +84,7 @@ async fn each_service_can_do_its_work_and_nothing_else() {
         realm.log_of("base-1")
     );
     operate(&realm).await;
+    ask_as_console(&realm).await;
     watch(&realm).await;
     playing.end().await;
     assert_nothing_denied(&realm, |denied| denied.contains(ANSWER));
@@ -130,6 +138,7 @@ async fn operate(realm: &Deployed) {
     command(realm, &["realm", "costs"]).await;
     command(realm, &["realm", "query", "Account"]).await;
     command(realm, &["realm", "audit-ledger"]).await;
+    assert_shards_are_used(realm).await;
     let grant = ["realm", "grant", "bot0", "--units", "coin=5", "--slot", "carried"];
     let by = ["--by", "Grace Hopper", "--reason", "case 7"];
     command(realm, &[&grant[..], &by].concat()).await;
@@ -138,8 +147,31 @@ async fn operate(realm: &Deployed) {
     command(realm, &["log", "verify"]).await;
 }
 
-/// The operators' pages of a console that is the user `console`, and what it gets besides: lists, and nothing else.
-async fn watch(realm: &Deployed) {
+/// Both shards have owners, and their dbs fold them.
+async fn assert_shards_are_used(realm: &Deployed) {
+    let bus = Bus::connect(realm.servers.address("operator"), "test")
+        .await
+        .expect("the user exists");
+    let store = remote_store(&bus, &Subjects::new(REALM));
+    let folded = async {
+        loop {
+            let owners = read_owners(&store).await.expect("the store answers");
+            let mut shards = BTreeSet::new();
+            for (owner, record) in &owners {
+                let cursor = read_cursor(&store, *owner).await.expect("the store answers");
+                shards.extend((cursor.batch > BatchNumber(0)).then_some(record.shard));
+            }
+            if shards.len() == 2 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    within(TIMEOUT, "both shards to be folded", folded).await;
+}
+
+/// What the user `console` may ask for: lists, overviews and health. Nothing stops the realm.
+async fn ask_as_console(realm: &Deployed) {
     let bus = Bus::connect(realm.servers.address("console"), "test")
         .await
         .expect("the user exists");
@@ -154,9 +186,32 @@ async fn watch(realm: &Deployed) {
         stop: true,
         ..StopRealm::default()
     }));
-    let refused = request::<StopStage>(&bus, "director", listing, &asked).await;
+    let refused = request::<StopStage>(&bus, "director", listing.clone(), &asked).await;
     assert!(refused.is_err(), "{refused:?}");
+    let operator = Bus::connect(realm.servers.address("operator"), "test")
+        .await
+        .expect("the user exists");
+    let (director, asked) = (Subjects::new(REALM).service("director"), StopRealm::default());
+    let stage: StopStage = request(&operator, "director", director, &ask(DirectorAsk::Stop(asked)))
+        .await
+        .expect("the director answers");
+    assert_eq!(stage.stage, Stage::Running.number(), "nothing has stopped");
+    let asked = ask(DirectorAsk::Cells(ListCells {}));
+    let cells: WireCellList = request(&bus, "director", listing, &asked)
+        .await
+        .expect("the director answers");
+    let cell = CellList::try_from(&cells).expect("a list").cells[0];
+    let asked = OverviewRequest::of_space(cell.space);
+    let overview = Subjects::new(REALM).overview(cell.area.owner);
+    let overview = request::<WireOverview>(&bus, "cell", overview, &asked).await;
+    overview.expect("the cell answers");
+    let name = REALM.parse().expect("a name");
+    let found = discover(&bus, &name, Duration::from_secs(5), |found| found.len() > 5).await;
+    assert!(found.as_ref().is_ok_and(|found| found.len() > 5), "{found:?}");
+}
 
+/// The operators' pages of a console that is the user `console`.
+async fn watch(realm: &Deployed) {
     let folder = realm.scratch().join("console");
     let console = |line: &[&str]| {
         let mut command = Command::new(binary("annals-console").expect("it is built"));

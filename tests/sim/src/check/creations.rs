@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::{Body, Call, Event, Subject};
-use annals_ids::{CallNumber, EntityId, Part};
+use annals_director::read_owners;
+use annals_event::{Body, Call, Subject};
+use annals_ids::{CallNumber, EntityId, OwnerId, OwnerKind};
+use annals_store::immediate;
 
 use crate::{archive::Archive, game::EGG, world::World};
 
@@ -51,10 +53,13 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// Number of entities that were requested by cell parts.
+/// Number of entities that were created on request of cell parts.
 #[must_use]
-pub fn count_by_cells(archive: &Archive) -> usize {
-    let is_of_cell = |event: &&Event| matches!(event.subject, Subject::Entity(_, Part::Cell));
+pub fn count_by_cells(world: &World, archive: &Archive) -> usize {
+    let owners = immediate(read_owners(&world.truth())).expect("the store in memory answers");
+    let is_cell = |owner: &OwnerId| owners.get(owner).is_some_and(|record| record.kind == OwnerKind::Cell);
+    let of_cells = archive.logs.iter().filter(|(owner, _)| is_cell(owner));
+    let events = of_cells.flat_map(|(_, log)| log).flat_map(|batch| &batch.events);
     let is_request = |body: &Body| {
         matches!(
             body,
@@ -64,12 +69,7 @@ pub fn count_by_cells(archive: &Archive) -> usize {
             }
         )
     };
-    let logs = archive
-        .logs
-        .values()
-        .map(|log| log.iter().flat_map(|batch| &batch.events));
-    let of_cells = logs.filter(|log| log.clone().any(|event| is_of_cell(&event)));
-    of_cells.flatten().filter(|event| is_request(&event.body)).count()
+    events.filter(|event| is_request(&event.body)).count()
 }
 
 /// Number of entities that were created on request.

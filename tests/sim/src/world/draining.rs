@@ -159,9 +159,10 @@ impl World {
         };
         let Some(draining) = &mut host.draining else { return };
         // A follower may have died since it was ready.
-        draining
-            .due
-            .retain(|owner, _| orders.iter().any(|(ordered, _)| ordered == owner));
+        let is_off = |owner: &OwnerId| orders.iter().all(|(ordered, _)| ordered != owner);
+        for (owner, _) in draining.due.extract_if(.., |owner, _| is_off(owner)) {
+            host.clients.forget_move(owner);
+        }
         for (owner, follower) in orders {
             let Some(host) = self.processes.get(&process) else {
                 return;
@@ -274,7 +275,8 @@ impl World {
             .map(|held| held.hold)
             .collect();
         for hold in holds {
-            self.unfollowed += 1;
+            let is_left = self.held(hold).is_some_and(|held| held.ending == Ending::No);
+            self.unfollowed += u64::from(is_left);
             self.finish_hold(hold);
         }
         self.after(END_WITHIN, Step::EndDrained { process });

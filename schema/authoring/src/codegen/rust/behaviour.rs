@@ -79,7 +79,7 @@ const CALLBACKS: [Callback; 12] = [
             ("note", "&[u8]"),
             ("outcome", "&Result<Learned, NotLearned>"),
         ],
-        "The database has answered what was asked, or will not.",
+        "The answer of the database, the director or another owner has come, or will not.",
     ),
 ];
 
