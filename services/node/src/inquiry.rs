@@ -35,7 +35,7 @@ pub enum Inquiry {
     /// Activate a stored entity, here unless it is active elsewhere (`createBaseFromDBID`, `createBaseFromDB`).
     Begin(Wanted),
     /// Have the director name the base owner on which to create this entity (`createBaseAnywhere`). The answer is not
-    /// for behaviour: the core calls that owner ([`OwnerContext::request_base`](crate::OwnerContext::request_base)).
+    /// for behaviour: the core calls that owner.
     Place(NewBase),
 }
 
