@@ -1,4 +1,4 @@
-//! The connections of a base process, and which of them are told that another process is about to hold their owner.
+//! The connections of a base process, and which of them receive the announcement that their owner moves.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use annals_node::ConnectionId;
 
 /// The connections over which clients have sent a hello.
 ///
-/// A client reads the first frame as the answer to its hello. So only a connection that has been welcomed is told of a
-/// move; one that is welcomed later is told then.
+/// A client reads the first frame as the answer to its hello. So an announcement of a move is sent after the welcome: at
+/// once to the connections that are welcomed, and to the others when they are.
 #[derive(Clone, Debug, Default)]
 pub struct Connections {
     open: BTreeMap<ConnectionId, Open>,
@@ -59,7 +59,7 @@ impl Connections {
         Some(announcement)
     }
 
-    /// Another process is about to hold an owner. Returns the connections that are told now.
+    /// Another process is about to hold an owner. Returns the connections to which the announcement is sent now.
     pub fn announce(&mut self, owner: OwnerId, announcement: Vec<u8>) -> Vec<ConnectionId> {
         self.moving.insert(owner, announcement);
         let welcomed = self

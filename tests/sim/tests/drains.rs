@@ -44,12 +44,12 @@ fn drains_interrupt_no_player() {
         switched += report.switched;
         judged += u64::from(report.is_calm);
     }
-    println!("{released} owners released, {followed} taken over by followers, {switched} clients went along");
+    println!("{released} owners released, {followed} taken over by followers, {switched} clients switched");
     assert!(
         followed * 10 > released * 9,
         "{followed} of {released} owners were followed"
     );
     // Where two processes of a kind drain at once, an owner may find no follower.
     assert!(judged * 4 > SEEDS * 3, "{judged} of {SEEDS} realms were judged");
-    assert!(switched > 20, "{switched} clients went along");
+    assert!(switched > 20, "{switched} clients switched");
 }

@@ -48,7 +48,7 @@ fn say(seeds: u64, sum: &Report) {
          {} trades settled, {} activations of pets, {} eggs laid, {} of them asked for by cells, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} cell parts ended by others, \
          {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
-         {} owners released by draining processes, {} taken over by followers, {} clients that went along, \
+         {} owners released by draining processes, {} taken over by followers, {} clients that switched, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
         seeds,
         sum.batches,
@@ -137,7 +137,7 @@ fn all_invariants_hold_for_every_seed() {
 /// Whether there was a trade, an answer to a client, an activation of a pet, an entity created on
 /// request of a base part and one of a cell part, a registration,
 /// a call for one client, a further cell part on another cell, a download, a cell part destroyed by another owner, an owner
-/// handed over to a follower with a client that went along, and a body in view through the hysteresis; otherwise the run
+/// handed over to a follower with a client that switched, and a body in view through the hysteresis; otherwise the run
 /// did not test these.
 fn has_everything(sum: &Report) -> bool {
     let requested = sum.created > sum.created_by_cells

@@ -136,7 +136,7 @@ where
         let _ = self.notices.send(Notice::Moving(owner, epoch, address, spread)).await;
     }
 
-    /// Withdraws announced moves: clients that connect from now on are not told of them.
+    /// Withdraws announced moves: clients that connect from now on do not receive them.
     async fn withdraw_moves(&self, owners: impl IntoIterator<Item = OwnerId>) {
         for owner in owners {
             // If the service has ended, there are no clients.

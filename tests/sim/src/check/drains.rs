@@ -1,4 +1,4 @@
-//! Where nothing else goes wrong, planned hand-overs interrupt nobody (D9): clients go along to the next holder.
+//! Where nothing else goes wrong, planned hand-overs interrupt nobody (D9): clients switch to the next holder.
 
 use annals_client::Event;
 
