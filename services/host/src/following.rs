@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals_db::{Migrations, recover};
-use annals_event::{Batch, Header, OwnerState};
+use annals_event::{Batch, OwnerState};
 use annals_ids::{Epoch, OwnerId, OwnerKind, Shard};
 use annals_node::{
     chain::Hole,
@@ -171,9 +171,7 @@ impl Prepared {
         fold(process, &mut followed, &chain).await?;
         // An archive that is beyond what was read of the log is read at the next call.
         if followed.rebase(&mut chain, tip_of(cursor)) {
-            self.reading
-                .batches
-                .retain(|bytes| Header::read(bytes).is_ok_and(|(header, _)| header.number > cursor.batch));
+            self.reading.forget(cursor.batch);
         }
         Ok((followed, chain))
     }

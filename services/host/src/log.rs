@@ -9,7 +9,9 @@ mod history;
 mod logs;
 mod reader;
 
+/// What [`History::read`] has read of a log.
+pub use annals_node::follow::Reading;
 pub use driver::{Driver, Holding, LogCore, Recording, Registry};
-pub use history::{Entry, Fault, History, Lane, ReadError, Reading, Verdict};
+pub use history::{Entry, Fault, History, Lane, ReadError, Verdict};
 pub use logs::Logs;
 pub use reader::Reader;

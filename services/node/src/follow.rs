@@ -4,7 +4,7 @@
 //! [`Followed`] holds what was folded so far. The caller reads the log and the store, and folds what [`Followed::unfolded`]
 //! returns, as conversions between definitions need the store.
 
-use annals_event::{FrozenBatch, OwnerState};
+use annals_event::{FrozenBatch, Header, OwnerState};
 use annals_ids::BatchNumber;
 use thiserror::Error;
 
@@ -12,6 +12,59 @@ use crate::{
     chain::{Hole, assemble},
     writer::{Chain, Opening, Tip},
 };
+
+/// What was read of one owner's log: the input of [`assemble`]. It is read on from where it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The bytes of each message, of the log and of its fills.
+    pub batches: Vec<Vec<u8>>,
+    /// The sequence of the log's last message, by the stream's leader; 0 if it is empty.
+    pub last: u64,
+    /// The bytes of the log's last message.
+    newest: Vec<u8>,
+    /// The sequence of the last fill that was read.
+    last_fill: u64,
+}
+
+impl Reading {
+    /// Adds the next message of the log.
+    pub fn add_message(&mut self, sequence: u64, bytes: Vec<u8>) {
+        self.last = sequence;
+        self.newest.clone_from(&bytes);
+        self.batches.push(bytes);
+    }
+
+    /// Adds the next fill.
+    pub fn add_fill(&mut self, sequence: u64, bytes: Vec<u8>) {
+        self.last_fill = sequence;
+        self.batches.push(bytes);
+    }
+
+    /// The log's last message: its sequence and bytes.
+    #[must_use]
+    pub fn last_message(&self) -> Option<(u64, Vec<u8>)> {
+        (self.last > 0).then(|| (self.last, self.newest.clone()))
+    }
+
+    /// The sequence of the last fill.
+    #[must_use]
+    pub fn last_fill(&self) -> u64 {
+        self.last_fill
+    }
+
+    /// Whether the message that the log has at [`Self::last`] now is another than the one that was read. A log that has
+    /// lost its tail reuses the sequences. If the message is the same, so are all before it, by the hashes.
+    #[must_use]
+    pub fn is_replaced_by(&self, sequence: u64, bytes: &[u8]) -> bool {
+        sequence == self.last && bytes != self.newest
+    }
+
+    /// Drops the messages that are archived up to this batch, and those that are no batches.
+    pub fn forget(&mut self, upto: BatchNumber) {
+        let is_new = |bytes: &Vec<u8>| Header::read(bytes).is_ok_and(|(header, _)| header.number > upto);
+        self.batches.retain(is_new);
+    }
+}
 
 /// What was folded is not on the owner's chain: the log has lost its tail, or was voided by an opening. Everything has to
 /// be read again from the archive.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use annals_event::Header;
-use annals_ids::{BatchNumber, OwnerId};
+use annals_ids::OwnerId;
+use annals_node::follow::Reading;
 
 /// Whether a message is a batch of a log or a refill of a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +34,6 @@ pub enum Appended {
     Rejected,
     /// Power failed: nothing was appended, and there is no answer.
     Torn,
-}
-
-/// What was read of an owner's log.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// The messages of the log and its fills.
-    pub batches: Vec<Vec<u8>>,
-    /// The sequence of the log's last message.
-    pub last: u64,
-    /// That message.
-    newest: Vec<u8>,
-    /// The sequence of the last fill that was read.
-    last_fill: u64,
-}
-
-impl Reading {
-    /// Drops what is archived up to this batch.
-    pub fn forget(&mut self, upto: BatchNumber) {
-        let is_new = |bytes: &Vec<u8>| Header::read(bytes).is_ok_and(|(header, _)| header.number > upto);
-        self.batches.retain(is_new);
-    }
 }
 
 /// The stream of one shard.
@@ -108,21 +87,17 @@ impl Stream {
     pub fn read_on(&self, owner: OwnerId, reading: &mut Reading) -> Option<()> {
         let at = self.messages.get(&reading.last);
         let at = at.filter(|message| message.owner == owner && message.lane == Lane::Log);
-        let is_other = at.is_some_and(|message| message.bytes != reading.newest);
+        let is_other = at.is_some_and(|message| reading.is_replaced_by(reading.last, &message.bytes));
         if reading.last > 0 && (is_other || self.last_of(owner) < reading.last) {
             *reading = Reading::default();
             return None;
         }
-        for (sequence, message) in self.messages.iter().filter(|(_, message)| message.owner == owner) {
+        for (&sequence, message) in self.messages.iter().filter(|(_, message)| message.owner == owner) {
             match message.lane {
-                Lane::Log if *sequence > reading.last => {
-                    reading.last = *sequence;
-                    reading.newest.clone_from(&message.bytes);
-                }
-                Lane::Fill if *sequence > reading.last_fill => reading.last_fill = *sequence,
-                Lane::Log | Lane::Fill => continue,
+                Lane::Log if sequence > reading.last => reading.add_message(sequence, message.bytes.clone()),
+                Lane::Fill if sequence > reading.last_fill() => reading.add_fill(sequence, message.bytes.clone()),
+                Lane::Log | Lane::Fill => {}
             }
-            reading.batches.push(message.bytes.clone());
         }
         Some(())
     }

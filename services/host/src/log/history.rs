@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use annals_event::Header;
 use annals_ids::{BatchNumber, OwnerId, Shard};
-use annals_node::writer::ANSWER_TIMEOUT;
+use annals_node::{follow::Reading, writer::ANSWER_TIMEOUT};
 use annals_wire::Subjects;
 use async_nats::client::RequestErrorKind;
 use async_nats::jetstream::consumer::{DeliverPolicy, push};
@@ -67,26 +67,6 @@ pub struct Entry {
     pub stored: SystemTime,
     /// Where its traced calls were handled. Headers are neither hashed nor archived.
     pub contexts: Vec<SpanContext>,
-}
-
-/// What was read of one owner's log: the input of [`annals_node::chain::assemble`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// The bytes of each message, of the log and of its fills.
-    pub batches: Vec<Vec<u8>>,
-    /// The sequence of the log's last message, by the stream's leader; 0 if it is empty.
-    pub last: u64,
-    /// The bytes of the log's last message.
-    newest: Vec<u8>,
-    /// The sequence of the last fill that was read.
-    last_fill: u64,
-}
-
-impl Reading {
-    /// The log's last message: its sequence and bytes.
-    pub fn last_message(&self) -> Option<(u64, Vec<u8>)> {
-        (self.last > 0).then(|| (self.last, self.newest.clone()))
-    }
 }
 
 /// The server's answer to an append.
@@ -293,16 +273,12 @@ impl History {
         if reading.last == 0 {
             let fills = self.subject(Lane::Fill, owner);
             let (last, last_fill) = futures::try_join!(self.end(&log), self.end(&fills))?;
-            let mut all = Reading {
-                last_fill,
-                ..Reading::default()
-            };
+            let mut all = Reading::default();
             self.visit(vec![log.clone(), fills], last.max(last_fill), |entry| {
-                if entry.lane == Lane::Log {
-                    all.last = entry.sequence;
-                    all.newest = entry.bytes.to_vec();
+                match entry.lane {
+                    Lane::Log => all.add_message(entry.sequence, entry.bytes.into()),
+                    Lane::Fill => all.add_fill(entry.sequence, entry.bytes.into()),
                 }
-                all.batches.push(entry.bytes.into());
                 ControlFlow::Continue(())
             })
             .await?;
@@ -312,11 +288,8 @@ impl History {
             *reading = all;
             return Ok(());
         }
-        // A log that has lost its tail reuses the sequences: then the newest message is another one than the one read. If
-        // it is the same, so is all before it, by the hashes.
         if let Some(entry) = self.next(Lane::Log, owner, reading.last).await?
-            && entry.sequence == reading.last
-            && entry.bytes != reading.newest
+            && reading.is_replaced_by(entry.sequence, &entry.bytes)
         {
             *reading = Reading::default();
             return Err(self.shrunk(log));
@@ -324,7 +297,7 @@ impl History {
         // Few, if any: requesting each is quicker than setting up a consumer.
         loop {
             let next = self.next(Lane::Log, owner, reading.last + 1);
-            let next_fill = self.next(Lane::Fill, owner, reading.last_fill + 1);
+            let next_fill = self.next(Lane::Fill, owner, reading.last_fill() + 1);
             let (end, next, next_fill) = futures::try_join!(self.end(&log), next, next_fill)?;
             if end < reading.last {
                 *reading = Reading::default();
@@ -332,13 +305,10 @@ impl History {
             }
             let is_all = next.as_ref().is_none_or(|entry| entry.sequence >= end) && next_fill.is_none();
             if let Some(entry) = next {
-                reading.last = entry.sequence;
-                reading.newest = entry.bytes.to_vec();
-                reading.batches.push(entry.bytes.into());
+                reading.add_message(entry.sequence, entry.bytes.into());
             }
             if let Some(entry) = next_fill {
-                reading.last_fill = entry.sequence;
-                reading.batches.push(entry.bytes.into());
+                reading.add_fill(entry.sequence, entry.bytes.into());
             }
             if is_all {
                 return Ok(());

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use annals_event::{Batch, OwnerState};
 use annals_ids::{OwnerId, ProcessId};
 use annals_node::{
-    follow::Followed,
+    follow::{Followed, Reading},
     writer::{self, Tip},
 };
 use annals_store::immediate;
@@ -21,7 +21,6 @@ use super::{
     faults::{Dice, pick},
     hosting::{Ending, Given, Hold, Process, Service},
 };
-use crate::stream::Reading;
 
 /// Interval at which a follower reads on, microseconds.
 const READ_EVERY: u64 = 50_000;
