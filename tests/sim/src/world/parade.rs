@@ -80,8 +80,9 @@ impl World {
         self.parade.told = self.clients.iter().map(|client| client.told.len()).collect();
         let moves = self.between(300_000, 900_000);
         self.after(moves, Step::MoveBorders);
+        let mut sent = None;
         for _ in 0..1 + self.roll() % 2 {
-            self.send_somewhere();
+            sent = self.send_somewhere(sent);
         }
         if self.plan.squints().is_some() {
             self.have_squint();
@@ -173,21 +174,23 @@ impl World {
         bodies.collect()
     }
 
-    /// Moves a player near another, or just out of view, or in between.
-    fn send_somewhere(&mut self) {
-        let Some(sight) = self.sight() else { return };
+    /// Moves a player near another, or just out of view, or in between; returns the player. One that was `sent` in this
+    /// round already stays: of two places that it takes at the same time, the first may be lost between two samples.
+    fn send_somewhere(&mut self, sent: Option<usize>) -> Option<usize> {
+        let sight = self.sight()?;
         let playing: Vec<usize> = (0..self.clients.len())
             .filter(|client| self.observer(*client).is_some())
             .collect();
         let bodies = self.bodies();
         if playing.is_empty() || bodies.len() < 2 {
-            return;
+            return sent;
         }
         let client = playing[(self.roll() % playing.len() as u64) as usize];
         let (body, (space, to), appeal, _) = bodies[(self.roll() % bodies.len() as u64) as usize];
         let own = bodies.iter().find(|(own, ..)| self.observer(client) == Some(*own));
-        if own.is_none_or(|(own, (own_space, _), ..)| *own == body || *own_space != space) {
-            return;
+        let is_elsewhere = own.is_none_or(|(own, (own_space, _), ..)| *own == body || *own_space != space);
+        if is_elsewhere || sent == Some(client) {
+            return sent;
         }
         let reach = sight.radius + appeal;
         let far = [
@@ -211,6 +214,7 @@ impl World {
         // A teleported client's position is accepted once the client has sent one from there.
         self.stand(client);
         self.after(400_000, Step::SetOut { client, position });
+        Some(client)
     }
 
     fn stand(&mut self, client: usize) {
