@@ -47,7 +47,7 @@ impl BaseBehaviour for Sample {
             return offer(own);
         };
         // A connection on which the avatar was played before is closed.
-        let (from, to) = (own.context.entity(), avatar.entity);
+        let (from, to) = (own.context.entity(), avatar);
         own.context.request(Request::GiveClient { from, to })
     }
 
@@ -140,8 +140,7 @@ fn refuse(own: &mut Base<'_, '_>, reason: &str) -> Result<(), Denied> {
 /// Creates the avatar and gives it the client. If an avatar is already in the world, it gets the client instead.
 fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -> Result<(), Denied> {
     let from = own.context.entity();
-    if let Some(avatar) = own.avatar()? {
-        let to = avatar.entity;
+    if let Some(to) = own.avatar()? {
         return own.context.request(Request::GiveClient { from, to });
     }
     let of_base = avatar::NewBase {
@@ -158,7 +157,7 @@ fn enter(own: &mut Base<'_, '_>, name: String, appearance: Option<Appearance>) -
         ..avatar::NewCell::default()
     };
     let place = near(own.context, Position::default(), PLAZA);
-    let to = avatar.0.entity;
+    let to = avatar.0;
     // The order matters: the cell part must start with its client.
     own.context.request(Request::GiveClient { from, to })?;
     avatar.create_cell(own.context, place, of_cell)

@@ -312,10 +312,10 @@ impl Puppet {
         match context.create_base(&body.name, Vec::new()) {
             Ok(made) => {
                 // The order matters: the cell part must start with its client.
-                let (from, to) = (context.entity(), made.entity);
+                let (from, to) = (context.entity(), made);
                 self.ask(context, Request::GiveClient { from, to });
                 if body.parts.cell {
-                    self.enter_world(context, to);
+                    self.enter_world(context, made.entity);
                 }
             }
             Err(denied) => self.count(&self.counts.denied, &Err(denied)),

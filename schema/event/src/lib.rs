@@ -27,6 +27,7 @@ pub use v1::{
     },
     event::{Awaiting, BaseCreation, Body, Cause, Event, Subject, Timer},
     former_cell::FormerCell,
+    given_client::{GivenClient, GivenOutcome},
     global_data::{
         GLOBAL_KEY_BYTES, GLOBAL_KEYS, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope, GlobalVersion,
         GlobalVersions,

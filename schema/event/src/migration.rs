@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use annals_def::{MethodKind, MigrationError, Plan, Value};
-use annals_ids::{Address, EntityId, Hash, MemberId, Part, TypeId};
+use annals_ids::{Address, EntityId, Hash, Mailbox, MemberId, Part, TypeId};
 
 use crate::{
     latest::{
@@ -17,6 +17,7 @@ use crate::{
         call::{Call, CallError, CellCreation, Outcome, Registration, RequestedBase},
         event::Subject,
         former_cell::FormerCell,
+        given_client::GivenClient,
         global_data::GlobalEntry,
         image::{BaseImage, Image, Links, PartImage, Sent},
     },
@@ -189,6 +190,13 @@ impl Migration {
                 entity: *entity,
                 image: Box::new(self.image(image)?),
             },
+            other => self.owners_call(other)?,
+        })
+    }
+
+    /// Converts a call about clients, global bases and cell parts that have ended, or one that has nothing to convert.
+    fn owners_call(&self, call: &Call) -> Result<Call, MigrationError> {
+        Ok(match call {
             Call::Register { by, of, key, type_id } => Call::Register {
                 by: *by,
                 of: *of,
@@ -206,6 +214,21 @@ impl Migration {
                 of: *of,
                 outcome: self.registration(outcome),
             },
+            Call::GiveClient(given) => Call::GiveClient(Box::new(GivenClient {
+                to: self.receiver(given.to),
+                ..(**given).clone()
+            })),
+            Call::ClientTaken {
+                from,
+                to,
+                session,
+                outcome,
+            } => Call::ClientTaken {
+                from: *from,
+                to: self.receiver(*to),
+                session: *session,
+                outcome: outcome.clone(),
+            },
             Call::Exposed { .. }
             | Call::DestroyCell
             | Call::Locate
@@ -216,7 +239,14 @@ impl Migration {
             | Call::Arrived { .. }
             | Call::Refused { .. }
             | Call::Created { .. }
+            | Call::Store
             | Call::Ledger { .. } => call.clone(),
+            Call::Method { .. }
+            | Call::InvokeFor { .. }
+            | Call::Reply { .. }
+            | Call::CreateCell(_)
+            | Call::CreateBase(_)
+            | Call::Onload { .. } => unreachable!("invariant: these calls are converted before"),
         })
     }
 
@@ -283,6 +313,14 @@ impl Migration {
         converted.ok_or_else(|| {
             CallError::Internal("the reply was written under definitions that the realm has dropped".to_owned())
         })
+    }
+
+    /// The mailbox to which a client was given. It is found by its entity: of a removed type, it stays as it is.
+    fn receiver(&self, to: Mailbox) -> Mailbox {
+        match self.plan.convert_untyped(&Value::Mailbox(Some(to))) {
+            Value::Mailbox(Some(to)) => to,
+            _ => to,
+        }
     }
 
     fn registration(&self, outcome: &Registration) -> Registration {

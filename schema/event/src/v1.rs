@@ -8,6 +8,7 @@ pub mod change;
 pub mod controller;
 pub mod event;
 pub mod former_cell;
+pub mod given_client;
 pub mod global_data;
 pub mod image;
 pub mod ledger;

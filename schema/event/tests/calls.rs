@@ -3,11 +3,13 @@
 
 use annals_def::Value;
 use annals_event::{
-    Audience, BaseImage, Body, Call, CallError, Cause, CellCreation, Event, FormerCell, GlobalEntry, GlobalVersion,
-    Image, Links, PartImage, Place, Reader, Registration, RequestedBase, Sent, Subject, ledger::Order,
+    Audience, BaseImage, Body, Call, CallError, Cause, CellCreation, Event, FormerCell, GivenClient, GivenOutcome,
+    GlobalEntry, GlobalVersion, Image, Links, PartImage, Place, Reader, Registration, RequestedBase, Sent, Subject,
+    ledger::Order,
 };
 use annals_ids::{
-    Address, CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, SessionId, SpaceId, TypeId,
+    Address, CallNumber, DatabaseId, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, SessionId, SpaceId,
+    TypeId,
 };
 
 fn bytes(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -66,7 +68,7 @@ fn calls_between_owners_have_these_bytes() {
         ),
     ];
     check(cases);
-    assert_eq!(read_call(&[23, 0, 0]), None, "a kind that is not known is refused");
+    assert_eq!(read_call(&[26, 0, 0]), None, "a kind that is not known is refused");
     assert_eq!(read_call(&text(b"\xff\xfe")), None, "a reason is text");
 }
 
@@ -299,4 +301,55 @@ fn a_base_part_that_had_a_cell_part_has_its_numbers() {
             assert!(Image::read(&mut Reader::new(&written[..end])).is_err(), "cut at {end}");
         }
     }
+}
+
+#[test]
+fn calls_that_give_a_client_away_have_these_bytes() {
+    let to = Mailbox {
+        entity: EntityId(6),
+        home: OwnerId(2),
+        type_id: TypeId(4),
+        part: Part::Base,
+    };
+    let given = |former_token, account, gives_way| {
+        Call::GiveClient(Box::new(GivenClient {
+            from: EntityId(9),
+            to,
+            session: SessionId(7),
+            token: [8; 32],
+            former_token,
+            account,
+            gives_way,
+        }))
+    };
+    let taken = |outcome| Call::ClientTaken {
+        from: EntityId(9),
+        to,
+        session: SessionId(7),
+        outcome,
+    };
+    let mailbox = [0, 6, 2, 4];
+    let with = |kind: u8, rest: &[u8]| [&[kind, 9][..], &mailbox, &[7], rest].concat();
+    check([
+        (Call::Store, vec![23]),
+        (given(None, None, false), with(24, &[&[8; 32][..], &[0, 0, 0]].concat())),
+        (
+            given(Some([3; 32]), Some(DatabaseId(5)), true),
+            with(24, &[&[8; 32][..], &[1], &[3; 32], &[1, 5, 1]].concat()),
+        ),
+        (
+            taken(GivenOutcome::Taken { token: [8; 32] }),
+            with(25, &[&[0][..], &[8; 32]].concat()),
+        ),
+        (taken(GivenOutcome::InUse), with(25, &[1])),
+        (
+            taken(GivenOutcome::Refused("no".to_owned())),
+            with(25, &[2, 2, b'n', b'o']),
+        ),
+    ]);
+    assert_eq!(
+        read_call(&with(25, &[3])),
+        None,
+        "an outcome that is not known is refused"
+    );
 }

@@ -170,6 +170,7 @@ fn hello_answers() -> Vec<(&'static str, HelloAnswer)> {
         ("welcome", HelloAnswer::Welcome(welcome)),
         ("welcome: movements are predicted", HelloAnswer::Welcome(predicted)),
         ("rejected: elsewhere", HelloAnswer::Rejected(Rejection::Elsewhere)),
+        ("given", HelloAnswer::Given(OwnerId(3))),
     ]
 }
 
@@ -293,6 +294,7 @@ fn to_client() -> Vec<(&'static str, ToClient)> {
             }),
         ),
         ("download ended", ToClient::DownloadEnded(download())),
+        ("given", ToClient::Given(OwnerId(3))),
     ];
     for (name, item) in view_items().into_iter().chain(placing_items()) {
         let frame = ViewFrame {

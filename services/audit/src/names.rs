@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Property, Schema, Value};
 use annals_event::{
-    Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, Outcome, OwnerState, Place, SightChange,
-    Subject, Task, types_of,
+    Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, GivenOutcome, Outcome, OwnerState, Place,
+    SightChange, Subject, Task, types_of,
 };
 use annals_evidence::Terms;
 use annals_ids::{Address, CallNumber, EntityId, Hash, MemberId, OwnerId, Part, TypeId};
@@ -301,12 +301,43 @@ impl Words<'_> {
                     Err(why) => format!("no entity is created for {by}: {why}"),
                 }
             }
+            Call::Store => "store the entity".to_owned(),
+            Call::GiveClient(_) | Call::ClientTaken { .. } => self.given(call),
             Call::Refused { of, reason } => format!("what came in call {of} is refused: {reason}"),
             Call::CellEnded { entity, .. } => {
                 let base = self.subject(Subject::Entity(*entity, Part::Base));
                 format!("the cell part of {base} has ended, and all its calls are taken")
             }
             Call::Register { .. } | Call::Registered { .. } | Call::Deregister { .. } => self.registration(call),
+        }
+    }
+
+    /// A call that gives a client away, or its answer.
+    fn given(&self, call: &Call) -> String {
+        match call {
+            Call::GiveClient(given) => format!(
+                "take the client of session {} from {}, for {}",
+                given.session,
+                self.subject(Subject::Entity(given.from, Part::Base)),
+                self.subject(Subject::Entity(given.to.entity, Part::Base))
+            ),
+            Call::ClientTaken {
+                from,
+                to,
+                session,
+                outcome,
+            } => {
+                let from = self.subject(Subject::Entity(*from, Part::Base));
+                let to = self.subject(Subject::Entity(to.entity, Part::Base));
+                match outcome {
+                    GivenOutcome::Taken { .. } => format!("{to} has the client of session {session} from {from}"),
+                    GivenOutcome::InUse => {
+                        format!("{to} keeps the client that it has: session {session} of {from} ends")
+                    }
+                    GivenOutcome::Refused(why) => format!("{to} does not take the client of {from}: {why}"),
+                }
+            }
+            _ => unreachable!("invariant: the call is about a client that is given away"),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use annals_event::{Body, ClientLink};
-use annals_ids::{EntityId, SessionId};
+use annals_ids::{EntityId, OwnerId, SessionId};
 use annals_node::{ConnectionId, NotOpened, Nowhere, Output, OwnerContext};
 use annals_personal::Admission;
 use annals_wire::client::{
@@ -14,9 +14,22 @@ use crate::{
     activation,
     input::{CheckedOut, DuplicateLogin, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
     role::BaseRole,
-    session::{Phase, Session},
+    session::{FormerSession, Phase, Session},
     view::OwnView,
 };
+
+/// Why a client is not admitted.
+enum NotAdmitted {
+    Rejected(Rejection),
+    /// Its session continues at another owner.
+    Given(OwnerId),
+}
+
+impl From<Rejection> for NotAdmitted {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
 
 /// View radius assumed for observers while there is no map, metres: usual in worlds of this kind.
 const USUAL_VIEW: f32 = 500.0;
@@ -102,29 +115,37 @@ impl BaseRole {
                 self.admit(cx, from, hello.session, entity);
                 self.welcome(cx, connection, hello, entity, fresh_token);
             }
-            Err(rejection) => {
+            Err(NotAdmitted::Rejected(rejection)) => {
                 self.counters.rejected += 1;
                 cx.emit(Output::Reject { connection, rejection });
+            }
+            Err(NotAdmitted::Given(owner)) => {
+                let mut bytes = Vec::new();
+                HelloAnswer::Given(owner).write(&mut bytes);
+                cx.emit(Output::Frame { connection, bytes });
+                let reason = CloseReason::Moved;
+                cx.emit(Output::Close { connection, reason });
             }
         }
     }
 
     /// The entity that the client controls, if it may be admitted.
-    fn check_hello(&self, cx: &OwnerContext, hello: &Hello) -> Result<EntityId, Rejection> {
+    fn check_hello(&self, cx: &OwnerContext, hello: &Hello) -> Result<EntityId, NotAdmitted> {
         if hello.protocol != protocol_hash() {
-            return Err(Rejection::WrongProtocol);
+            return Err(Rejection::WrongProtocol.into());
         }
         if hello.owner != cx.owner() || hello.epoch > cx.epoch() {
-            return Err(Rejection::Elsewhere);
+            return Err(Rejection::Elsewhere.into());
         }
         if hello.schema != cx.schema().client_fingerprint() {
-            return Err(Rejection::WrongSchema);
+            return Err(Rejection::WrongSchema.into());
         }
         let Some(session) = self.sessions.get(hello.session) else {
             let (Proof::Ticket(token) | Proof::Resume(token)) = &hello.proof;
-            return Err(match self.sessions.was_replaced(hello.session, token.digest().0) {
-                true => Rejection::LoggedInElsewhere,
-                false => Rejection::UnknownSession,
+            return Err(match self.sessions.former(hello.session, token.digest().0) {
+                Some(FormerSession::Given { to, .. }) => NotAdmitted::Given(to),
+                Some(FormerSession::Replaced { .. }) => Rejection::LoggedInElsewhere.into(),
+                None => Rejection::UnknownSession.into(),
             });
         };
         let newest = token(cx, session.entity);
@@ -135,7 +156,7 @@ impl BaseRole {
         if good {
             Ok(session.entity)
         } else {
-            Err(Rejection::UnknownSession)
+            Err(Rejection::UnknownSession.into())
         }
     }
 
@@ -145,10 +166,10 @@ impl BaseRole {
     /// client.
     fn admit(&self, cx: &mut OwnerContext, from: SocketAddr, session: SessionId, entity: EntityId) {
         let account = self.sessions.get(session).and_then(|session| session.account.clone());
-        let (person, name) = account.unzip();
+        let person = account.as_ref().map(|account| account.id);
         let person = person.or_else(|| cx.person(entity));
         let admission = Admission {
-            account: name,
+            account: account.and_then(|account| account.name),
             address: from.to_string(),
         };
         let sealed = person.and_then(|person| cx.seal(person, &admission.encode()));

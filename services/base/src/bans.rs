@@ -56,7 +56,7 @@ impl BaseRole {
         let own = entity.and_then(|entity| self.session_of(cx, entity));
         let is_of_another = |id: &SessionId| {
             let account = self.sessions.get(*id).and_then(|session| session.account.as_ref());
-            account.is_some_and(|(account, _)| *account != banned.account)
+            account.is_some_and(|account| account.id != banned.account)
         };
         let logged = banned.session.filter(|id| self.sessions.get(*id).is_some());
         let unknown = own.into_iter().chain(logged).filter(|id| !is_of_another(id));

@@ -23,9 +23,10 @@ pub const RESUME_WINDOW: Duration = Duration::from_secs(30);
 /// Maximum sessions of one owner. At 10 kB of views, links and queues each they take 100 MB.
 pub const MAX_SESSIONS: usize = 10_000;
 
-/// Maximum sessions remembered as replaced by a later log-in; beyond that the oldest are evicted. A client that was
-/// disconnected at that moment gets the reason when it reconnects. At 80 bytes each they take 80 kB.
-pub(crate) const MAX_REPLACED: usize = 1_000;
+/// Maximum sessions remembered as replaced by a later log-in, or given to another owner; beyond that the oldest are
+/// evicted. A client that was disconnected at that moment gets the reason, or its new owner, when it reconnects. At 80
+/// bytes each they take 80 kB.
+pub(crate) const MAX_FORMER: usize = 1_000;
 
 /// Time for which a base opens no session for an account that it was told is banned: more than a log-in takes from its
 /// check-out, which looks for a ban, to its request to the base.

@@ -13,6 +13,10 @@ pub(crate) enum InternalWait {
     CellBegins,
     /// Waits for its cell part to be gone; then the entity is destroyed.
     CellEnds,
+    /// Waits for another owner to take its client.
+    ClientTaken,
+    /// Is to be destroyed once it waits no more for another owner to take its client.
+    EndsAfterClient,
 }
 
 impl InternalWait {
@@ -48,6 +52,8 @@ impl InternalWait {
         match self {
             InternalWait::CellBegins => CallNumber(1),
             InternalWait::CellEnds => CallNumber(2),
+            InternalWait::ClientTaken => CallNumber(3),
+            InternalWait::EndsAfterClient => CallNumber(4),
         }
     }
 }

@@ -13,6 +13,7 @@ mod admission;
 mod bans;
 mod connections;
 mod downloads;
+mod giving;
 mod input;
 mod internal_waits;
 mod ledger;

@@ -1,18 +1,17 @@
-//! Creation and destruction of base entities and their cell parts, and hand-over of a client from one entity to
-//! another.
+//! Creation and destruction of base entities and their cell parts.
 
 use std::collections::BTreeMap;
 
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, FormerCell, Image, Link, Place, Subject};
 use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId};
-use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Stored, inquiry::NotLearned};
+use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Request, Stored, inquiry::NotLearned};
 use annals_wire::{
     SpaceMap,
     client::{CloseReason, ToClient},
 };
 
-use crate::{admission::token, input::DuplicateLogin, internal_waits::InternalWait, role::BaseRole, view::OwnView};
+use crate::{internal_waits::InternalWait, role::BaseRole, view::OwnView};
 
 impl BaseRole {
     /// Applies a newer map: creates the fragments that are missing here, and the realm's first entity if the map names
@@ -141,6 +140,12 @@ impl BaseRole {
     /// Destroys an entity: its cell part first, and then the base part.
     pub(crate) fn destroy(&mut self, cx: &mut OwnerContext, entity: EntityId) {
         let Some(image) = cx.image(entity) else { return };
+        if InternalWait::ClientTaken.is_set(image) {
+            if !InternalWait::EndsAfterClient.is_set(image) {
+                InternalWait::EndsAfterClient.set(cx, entity);
+            }
+            return;
+        }
         if image.base().is_none_or(|base| base.cell.is_none()) {
             if is_returning(image, entity) {
                 cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
@@ -229,44 +234,6 @@ impl BaseRole {
         }
     }
 
-    /// Hands the client of one entity over to another one here. If that has a client already, the session of the later
-    /// log-in replaces it, or ends if that log-in asked for no replacement.
-    ///
-    /// # Errors
-    /// When there is no client to hand over, or the other entity cannot take it.
-    pub(crate) fn give_client(&mut self, cx: &mut OwnerContext, from: EntityId, to: EntityId) -> Result<(), Denied> {
-        let kept = |why| Denied::ClientKept { from, to, why };
-        let (session, secret) = (self.session_of(cx, from), token(cx, from));
-        let (Some(id), Some(secret)) = (session, secret) else {
-            return Err(kept("it has no client"));
-        };
-        let other = cx.image(to).ok_or(kept("the other entity has ended"))?;
-        if InternalWait::CellEnds.is_set(other) {
-            return Err(kept("the other entity is about to end"));
-        }
-        if let Some(before) = self.session_of(cx, to) {
-            let session = self.sessions.get(id);
-            let refuses = session.is_some_and(|session| session.duplicate == DuplicateLogin::Refuse);
-            if refuses && self.sessions.connection(before).is_some() {
-                self.end_session(cx, id, CloseReason::LoggedInElsewhere);
-                return Ok(());
-            }
-            let account = session.and_then(|session| session.account.as_ref());
-            let account = account.map(|(account, _)| *account);
-            self.replace_session(cx, before, account);
-        }
-        // At each change of its entity the client drops what it has.
-        self.downloads.restart(from);
-        self.downloads.restart(to);
-        self.set_client(cx, from, None);
-        cx.record_for(to, false, Body::TokenSet(secret));
-        self.set_client(cx, to, Some(id));
-        if self.restart_views(cx, id, to) {
-            cx.run(to, &Nowhere, |behaviour, context| behaviour.client_attached(context));
-        }
-        Ok(())
-    }
-
     /// Lets a session control an entity, and restarts both views of its client.
     pub(crate) fn restart_views(&mut self, cx: &mut OwnerContext, id: SessionId, entity: EntityId) -> bool {
         let schema = std::sync::Arc::clone(cx.schema());
@@ -342,6 +309,16 @@ pub(crate) fn destroy_cell(cx: &mut OwnerContext, entity: EntityId) {
 fn is_ending(image: &Image, entity: EntityId) -> bool {
     let sent = image.links.sent.get(&Address::Cell(entity));
     sent.is_some_and(|sent| sent.unconfirmed.values().any(|call| *call == Call::DestroyCell))
+}
+
+/// Stores an entity as its cell part requests. An entity that is not stored yet becomes a new stored entity.
+pub(crate) fn store_for_cell(cx: &mut OwnerContext, entity: EntityId) {
+    if cx.entity_type(entity).is_none_or(|found| !found.persistent) {
+        return;
+    }
+    if let Err(why) = cx.store(entity) {
+        cx.deny(entity, &Nowhere, &Request::Store { entity }, &why);
+    }
 }
 
 /// Records the stored entity for writing, if its type is persistent: an account may be of any type.

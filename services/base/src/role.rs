@@ -19,8 +19,8 @@ use crate::{
     bans::RecentBans,
     downloads::Downloads,
     input::{BaseInput, Counters, RESUME_WINDOW},
-    lifecycle::{destroy_cell, store},
-    session::{Phase, Session, Sessions},
+    lifecycle::{destroy_cell, store, store_for_cell},
+    session::{FormerSession, Phase, Session, Sessions},
     view::OwnView,
 };
 
@@ -124,13 +124,13 @@ impl BaseRole {
         let Some(before) = self.sessions.get(session) else {
             return;
         };
-        let account = before.account.as_ref().map(|(account, _)| *account);
+        let account = before.account.as_ref().map(|account| account.id);
         if account.zip(by).is_some_and(|(account, by)| account != by) {
             self.drop_session(cx, session, CloseReason::Ended);
             return;
         }
         let tokens = [token(cx, before.entity), before.former_token];
-        self.sessions.remember_replaced(session, tokens);
+        self.sessions.remember(session, FormerSession::Replaced { tokens });
         self.drop_session(cx, session, CloseReason::LoggedInElsewhere);
     }
 
@@ -192,6 +192,7 @@ impl Role for BaseRole {
     fn handle_call(&mut self, cx: &mut OwnerContext, caller: &Caller, call: Call) {
         match (call, caller.link.from) {
             (Call::Placed(at), Address::Cell(entity)) => self.placed(cx, entity, at, caller.home),
+            (Call::Store, Address::Cell(entity)) => store_for_cell(cx, entity),
             (Call::Ledger { to, update }, Address::Owner(_)) => self.booked(cx, to, update),
             (
                 Call::CellEnded {
@@ -206,6 +207,16 @@ impl Role for BaseRole {
             (Call::Created { by, of, created }, Address::Owner(_)) => {
                 cx.take_created(&Nowhere, caller, (by, of), created);
             }
+            (Call::GiveClient(given), Address::Owner(_)) => self.take_given(cx, caller, &given),
+            (
+                Call::ClientTaken {
+                    from,
+                    to,
+                    session,
+                    outcome,
+                },
+                Address::Owner(_),
+            ) => self.given_answered(cx, (from, session), to, outcome),
             _ => {}
         }
     }
@@ -357,6 +368,9 @@ impl BaseRole {
             }
             Request::Deregister { entity, key } => self.deregister(cx, *entity, key),
             Request::Teleport { .. } => Err(Denied::CellOnly { what: "teleport" }),
+            Request::Store { .. } => Err(Denied::CellOnly {
+                what: "store from its cell part",
+            }),
             Request::InvokeFor { .. } => Err(Denied::CellOnly {
                 what: "call the client of another entity",
             }),

@@ -7,7 +7,7 @@ use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::Movements;
 
 use crate::{
-    input::{DuplicateLogin, MAX_REPLACED, OpenSession},
+    input::{DuplicateLogin, MAX_FORMER, OpenSession},
     view::{Beginning, View},
 };
 
@@ -24,8 +24,8 @@ pub(crate) struct Session {
     pub(crate) phase: Phase,
     /// Digest of the ticket with which it was opened; `None` after a take-over.
     pub(crate) ticket: Option<[u8; 32]>,
-    /// The account for which it was opened, and the name with which its client logged in; `None` after a take-over.
-    pub(crate) account: Option<(DatabaseId, String)>,
+    /// The account for which it was opened; `None` after a take-over.
+    pub(crate) account: Option<Account>,
     /// Policy with which it was opened, for an account that already has a client.
     pub(crate) duplicate: DuplicateLogin,
     /// Digest of the previous token. It is valid until the client sends a frame under the new one, because the frame
@@ -43,6 +43,14 @@ pub(crate) struct Session {
     pub(crate) beginning: Option<Beginning>,
     /// Routes of calls, per cell part other than the client's own.
     rounds: BTreeMap<EntityId, Round>,
+}
+
+/// The account for which a session was opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    pub(crate) id: DatabaseId,
+    /// The name with which its client logged in; `None` if another owner gave the client.
+    pub(crate) name: Option<String>,
 }
 
 /// Calls to one part, each sent once, that were routed to the same owner.
@@ -95,7 +103,10 @@ impl Session {
             entity,
             phase,
             ticket: opened.map(|opened| opened.ticket),
-            account: opened.map(|opened| (opened.account.database, opened.name.clone())),
+            account: opened.map(|opened| Account {
+                id: opened.account.database,
+                name: Some(opened.name.clone()),
+            }),
             duplicate: opened.map_or_else(DuplicateLogin::default, |opened| opened.duplicate),
             former_token: None,
             movements: Movements::Plain,
@@ -153,12 +164,29 @@ pub(crate) struct Sessions {
     /// Sessions by the account for which they were opened, where that is known.
     accounts: BTreeSet<(DatabaseId, SessionId)>,
     due: BTreeSet<(Mono, SessionId)>,
-    /// The newest sessions that a later log-in has replaced, with the tokens that were valid for each.
-    replaced: BTreeMap<SessionId, Tokens>,
+    /// The newest sessions that a later log-in has replaced, or whose client was given to another owner.
+    former: BTreeMap<SessionId, FormerSession>,
 }
 
 /// Digests of a session's newest token and of the previous one.
 pub(crate) type Tokens = [Option<[u8; 32]>; 2];
+
+/// A session that is no longer here, with the tokens that were valid for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FormerSession {
+    /// A later log-in has replaced it.
+    Replaced { tokens: Tokens },
+    /// Its client was given to an entity at another owner, where it continues.
+    Given { to: OwnerId, tokens: Tokens },
+}
+
+impl FormerSession {
+    fn tokens(&self) -> &Tokens {
+        match self {
+            Self::Replaced { tokens } | Self::Given { tokens, .. } => tokens,
+        }
+    }
+}
 
 impl Sessions {
     pub(crate) fn len(&self) -> usize {
@@ -196,19 +224,18 @@ impl Sessions {
         self.of_account(account).any(|id| self.connection(id).is_some())
     }
 
-    /// Remembers that a later log-in has replaced a session.
-    pub(crate) fn remember_replaced(&mut self, id: SessionId, tokens: Tokens) {
-        self.replaced.insert(id, tokens);
-        if self.replaced.len() > MAX_REPLACED {
-            self.replaced.pop_first();
+    /// Remembers what became of a session.
+    pub(crate) fn remember(&mut self, id: SessionId, former: FormerSession) {
+        self.former.insert(id, former);
+        if self.former.len() > MAX_FORMER {
+            self.former.pop_first();
         }
     }
 
-    /// Whether this was a token of a session that was replaced.
-    pub(crate) fn was_replaced(&self, id: SessionId, token: [u8; 32]) -> bool {
-        self.replaced
-            .get(&id)
-            .is_some_and(|tokens| tokens.contains(&Some(token)))
+    /// What became of a session, if this was a token of it.
+    pub(crate) fn former(&self, id: SessionId, token: [u8; 32]) -> Option<FormerSession> {
+        let former = self.former.get(&id)?;
+        former.tokens().contains(&Some(token)).then_some(*former)
     }
 
     /// The session on a connection.
@@ -224,9 +251,10 @@ impl Sessions {
     pub(crate) fn insert(&mut self, id: SessionId, session: Session) {
         let phase = session.phase;
         self.tickets.extend(session.ticket.map(|ticket| (ticket, id)));
-        let account = session.account.as_ref().map(|(account, _)| *account);
+        let account = session.account.as_ref().map(|account| account.id);
         self.accounts.extend(account.map(|account| (account, id)));
         self.sessions.insert(id, session);
+        self.former.remove(&id);
         self.enter(id, phase);
     }
 
@@ -237,8 +265,8 @@ impl Sessions {
         if let Some(ticket) = &session.ticket {
             self.tickets.remove(ticket);
         }
-        if let Some((account, _)) = &session.account {
-            self.accounts.remove(&(*account, id));
+        if let Some(account) = &session.account {
+            self.accounts.remove(&(account.id, id));
         }
         Some(session)
     }

@@ -123,3 +123,10 @@ pub(crate) fn tell_home(cx: &mut OwnerContext, entity: EntityId, at: Option<Owne
 pub(crate) fn is_based(image: &Image) -> bool {
     image.cell().is_some_and(|cell| cell.based)
 }
+
+/// Calls the base part of an entity to store it.
+pub(crate) fn store(cx: &mut OwnerContext, entity: EntityId) {
+    let Some(image) = cx.image(entity) else { return };
+    let (from, to, home) = (Address::Cell(entity), Address::Base(entity), image.home);
+    cx.call(from, to, home, Call::Store);
+}

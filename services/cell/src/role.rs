@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use annals_event::{Body, Call, Event, OwnerState, Subject};
+use annals_event::{Body, Call, Event, GivenOutcome, OwnerState, Subject};
 use annals_ids::{Address, EntityId, OwnerId, OwnerKind, Part, SpaceId, Tick};
 use annals_node::{Around, Caller, ClientCallStatus, Denied, OwnerContext, Request, Role, time::Mono};
 use annals_wire::{
@@ -15,6 +15,7 @@ use annals_wire::{
 use crate::{
     clients::Clients,
     controllers::Controllers,
+    existence::store,
     ghost_receiver::GhostReceiver,
     ghost_sender::GhostSender,
     handover::Handover,
@@ -193,6 +194,10 @@ impl Role for CellRole {
             (Address::Owner(_), Call::Created { by, of, created }) => {
                 cx.take_created(&self.known, caller, (by, of), created);
             }
+            (Address::Owner(_), Call::GiveClient(given)) => {
+                let why = format!("owner {} is a cell, and has no base parts", cx.owner());
+                cx.answer_given(caller, &given, GivenOutcome::Refused(why));
+            }
             (Address::Owner(_), Call::Placed(at)) => self.placed(cx, caller, at),
             // From its own base part, or from any cell part whose behaviour requests it.
             (Address::Cell(entity), Call::DestroyCell) if from.entity().is_some() => self.destroy(cx, entity),
@@ -225,6 +230,10 @@ impl Role for CellRole {
                 Ok(())
             }
             Request::OpenSpace { entity, place } => spaces::ask_to_open(cx, &self.known.territory, *entity, place),
+            Request::Store { entity } => {
+                store(cx, *entity);
+                Ok(())
+            }
             Request::CreateCell { .. }
             | Request::CreateCellNear { .. }
             | Request::GiveClient { .. }

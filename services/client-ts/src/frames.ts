@@ -4,7 +4,7 @@ import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
 /** SHA-256 of the protocol's grammar: both sides must have the same. */
-export const PROTOCOL = "03740d26ad0fa72c33864e8567c658f5a901407f49be5e8dd39fb17c32ccea31";
+export const PROTOCOL = "3b3a7b1a4b8955ff4ac6ebd7ccef87d5f6a18bbc6ea0f6c52c5d844a0af11545";
 
 /** Maximum bytes of a frame from a client. */
 export const MAX_UPSTREAM_FRAME = 64 << 10;
@@ -95,7 +95,9 @@ export interface Welcome {
 
 export type HelloAnswer =
   | { readonly kind: "welcome"; readonly welcome: Welcome }
-  | { readonly kind: "rejected"; readonly reason: Rejection };
+  | { readonly kind: "rejected"; readonly reason: Rejection }
+  /** The session continues at another owner, to which its client was given. */
+  | { readonly kind: "given"; readonly owner: bigint };
 
 export type ViewItem =
   | { readonly kind: "enter"; readonly entity: EntityId; readonly typeId: number; readonly place: Place | undefined }
@@ -152,7 +154,8 @@ export type ToClient =
       readonly offset: number;
       readonly content: Uint8Array;
     }
-  | { readonly kind: "downloadEnded"; readonly id: DownloadId };
+  | { readonly kind: "downloadEnded"; readonly id: DownloadId }
+  | { readonly kind: "given"; readonly owner: bigint };
 
 /** The entity whose base part sends a download, and the number by which behaviour knows it. */
 export interface DownloadId {
@@ -367,6 +370,8 @@ export function readHelloAnswer(body: Uint8Array): HelloAnswer {
       }
       case 2:
         return { kind: "rejected", reason: readReason(reader, REJECTIONS) };
+      case 3:
+        return { kind: "given", owner: owner(reader) };
       default:
         throw new Malformed("answer");
     }
@@ -412,6 +417,8 @@ export function readToClient(body: Uint8Array): ToClient {
         return readDownloadChunk(reader);
       case 13:
         return { kind: "downloadEnded", id: readDownloadId(reader) };
+      case 14:
+        return { kind: "given", owner: owner(reader) };
       default:
         throw new Malformed("frame");
     }

@@ -83,7 +83,7 @@ export type Output =
 
 interface Session {
   readonly id: bigint;
-  readonly owner: bigint;
+  owner: bigint;
   epoch: bigint;
   base: Located;
   proof: Proof;
@@ -461,6 +461,7 @@ export class ClientCore {
 
   /** Waits for a random time, longer after each failure, before the next attempt. */
   private rest(now: number, then: Next): void {
+    this.endMove("Lost");
     const longest = Math.min(FIRST_RETRY * 2 ** this.failures, LAST_RETRY);
     this.failures = Math.min(this.failures + 1, 16);
     this.phase = { kind: "resting", until: now + longest * (0.5 + 0.5 * this.random()), then };
@@ -519,6 +520,10 @@ export class ClientCore {
       case "rejected":
         this.outputs.push({ kind: "close", attempt, reason: "Finished" });
         return this.rejected(now, answer.reason);
+      case "given":
+        this.outputs.push({ kind: "close", attempt, reason: "Moved" });
+        this.setOwner(answer.owner);
+        return this.rest(now, "locate");
       case undefined:
         this.outputs.push({ kind: "close", attempt, reason: "Malformed" });
         this.endMove("Malformed");
@@ -637,6 +642,8 @@ export class ClientCore {
       }
       case "downloadEnded":
         return this.downloads.ended(frame.id);
+      case "given":
+        return this.follow(now, frame.owner);
     }
   }
 
@@ -724,6 +731,31 @@ export class ClientCore {
     const attempt = ++this.attempts;
     this.successor = { attempt, located, until: now + ANNOUNCED_WITHIN, isConnected: false };
     this.outputs.push({ kind: "connect", attempt, to: located });
+  }
+
+  /**
+   * The session continues at another owner, with an entity there: connects to it. That is an interruption only if it does
+   * not succeed at once.
+   */
+  private follow(now: number, owner: bigint): void {
+    if (this.phase.kind !== "playing") {
+      return;
+    }
+    this.outputs.push({ kind: "close", attempt: this.phase.attempt, reason: "Moved" });
+    this.setOwner(owner);
+    this.views.base.pause();
+    this.views.cell.pause();
+    this.downloads.pause();
+    this.isMoving = true;
+    this.tryNext(now, "locate");
+  }
+
+  /** Sets the owner at which the session continues, whatever its epoch is. */
+  private setOwner(owner: bigint): void {
+    if (this.session !== undefined) {
+      this.session.owner = owner;
+      this.session.epoch = 0n;
+    }
   }
 
   private successorAnswered(now: number, next: Successor, body: Uint8Array): void {

@@ -74,6 +74,36 @@ test("an announced process that does not answer is waited for, and then the sess
   assert.deepEqual(kinds(core.takeEvents()), ["lost"]);
 });
 
+test("a client that is given to another owner controls its entity there, also if it was away", () => {
+  for (const isAway of [false, true]) {
+    const { core, attempt } = playing();
+    let now = 10;
+    let last = attempt;
+    if (isAway) {
+      core.disconnected(now, attempt, "Lost");
+      core.loginAnswered(now, output(core, "login").attempt, bytesOf("login_answer", "located"));
+      last = output(core, "connect").attempt;
+      core.connected(now, last);
+      core.takeOutputs();
+      core.frame(now, last, bytesOf("hello_answer", "given"));
+      assert.deepEqual(core.takeOutputs(), [{ kind: "close", attempt: last, reason: "Moved" }]);
+      now += 1_000;
+      core.tick(now);
+    } else {
+      core.frame(now, attempt, bytesOf("to_client", "given"));
+    }
+    const outputs = core.takeOutputs();
+    assert.deepEqual(kinds(outputs), isAway ? ["login"] : ["close", "login"]);
+    core.loginAnswered(now, outputs.at(-1).attempt, bytesOf("login_answer", "located"));
+    const next = output(core, "connect").attempt;
+    core.connected(now, next);
+    core.takeOutputs();
+    core.frame(now, next, bytesOf("hello_answer", "welcome: movements are predicted"));
+    assert.ok(core.isPlaying);
+    assert.deepEqual(kinds(core.takeEvents()), isAway ? ["lost", "resumed"] : []);
+  }
+});
+
 test("a banned player is told until when and why, at the log-in and while playing", () => {
   const refused = start();
   refused.loginAnswered(1, output(refused, "login").attempt, bytesOf("login_answer", "banned"));

@@ -1,11 +1,13 @@
 //! The change to another process that is about to serve the session: its connection is opened while the present one is
-//! still used, and takes its place when it has welcomed the session.
+//! still used, and takes its place when it has welcomed the session. And the change to another owner, to which the client
+//! was given.
 
+use annals_ids::OwnerId;
 use annals_wire::client::{HelloAnswer, Located};
 
 use crate::{
     event::{Attempt, Input, Millis, Output},
-    session::ClientCore,
+    session::{ClientCore, Next},
 };
 
 /// The connection that is opened beside the present one.
@@ -51,6 +53,16 @@ impl ClientCore {
         });
     }
 
+    /// The session continues at another owner, with an entity there: connects to it. That is an interruption only if it
+    /// does not succeed at once.
+    pub(crate) fn follow(&mut self, now: Millis, owner: OwnerId) {
+        self.set_owner(owner);
+        self.pause_views();
+        self.downloads.pause();
+        self.is_moving = true;
+        self.try_next(now, Next::Locate);
+    }
+
     /// Gives up the connection that was opened beside the present one.
     pub(crate) fn abandon_next(&mut self) {
         if self.next.take().is_some() {
@@ -80,7 +92,7 @@ impl ClientCore {
                     }
                 }
                 // The present connection will be closed, and the base be asked for.
-                Ok(HelloAnswer::Rejected(_)) => self.abandon_next(),
+                Ok(HelloAnswer::Rejected(_) | HelloAnswer::Given(_)) => self.abandon_next(),
                 Err(_) => {
                     self.counters.malformed += 1;
                     self.abandon_next();

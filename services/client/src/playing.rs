@@ -89,6 +89,10 @@ impl ClientCore {
                 Err(WrongChunk) => self.take_malformed(now),
             },
             Ok(ToClient::DownloadEnded(id)) => self.downloads.ended(id, &mut self.events),
+            Ok(ToClient::Given(owner)) => {
+                self.outputs.push_back(Output::Disconnect(CloseReason::Moved));
+                self.follow(now, owner);
+            }
             Err(_) => self.take_malformed(now),
         }
     }

@@ -500,6 +500,7 @@ impl ClientCore {
 
     /// Waits for a random time, longer after each failure, then makes the next attempt.
     fn rest(&mut self, now: Millis, then: Next) {
+        self.end_move(CloseReason::Lost);
         let longest = doubled(FIRST_RETRY, self.failures, LAST_RETRY);
         self.failures = self.failures.saturating_add(1);
         self.jitter = self
@@ -600,6 +601,13 @@ impl ClientCore {
         Some(self.session.as_ref()?.owner)
     }
 
+    /// Sets the owner at which the session continues, whatever its epoch is.
+    pub(crate) fn set_owner(&mut self, owner: OwnerId) {
+        if let Some(session) = &mut self.session {
+            (session.owner, session.epoch) = (owner, Epoch(0));
+        }
+    }
+
     /// Sets the address of the process that serves the session.
     pub(crate) fn set_address(&mut self, address: SocketAddr, certificate: Option<Hash>) {
         if let Some(session) = &mut self.session {
@@ -659,6 +667,11 @@ impl ClientCore {
             Ok(HelloAnswer::Rejected(reason)) => {
                 self.outputs.push_back(Output::Disconnect(CloseReason::Finished));
                 self.rejected(now, reason);
+            }
+            Ok(HelloAnswer::Given(owner)) => {
+                self.outputs.push_back(Output::Disconnect(CloseReason::Moved));
+                self.set_owner(owner);
+                self.rest(now, Next::Locate);
             }
             Err(_) => {
                 self.counters.malformed += 1;

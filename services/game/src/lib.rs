@@ -120,7 +120,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`store`](node::Context::store), [`store_then`](node::Context::store_then) | write the entity to the database |
+//! | [`store`](node::Context::store), [`store_then`](node::Context::store_then), [`Request::Store`](node::Request::Store) on a cell part | write the entity to the database |
 //! | [`find_stored`](node::Context::find_stored) | find stored entities by an indexed property |
 //! | [`begin_stored`](node::Context::begin_stored) | activate one |
 //! | [`delete`](node::Context::delete) | delete it for ever |
@@ -148,7 +148,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Request::GiveClient`](node::Request::GiveClient) | hand the client to another entity |
+//! | [`Request::GiveClient`](node::Request::GiveClient) | hand the client to another entity, on any base owner |
 //! | [`Request::CloseClient`](node::Request::CloseClient) | close its connection. An account is banned by operators (`annals realm ban`) |
 //! | [`Request::InvokeFor`](node::Request::InvokeFor) | made by `invoke_in_view` |
 //! | [`client_attached`](node::Behaviour::client_attached), [`client_lost`](node::Behaviour::client_lost) | it came, or is gone for good |

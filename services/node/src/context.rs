@@ -438,25 +438,20 @@ impl<'a> Context<'a> {
     /// # Ok(()) });
     /// ```
     ///
+    /// A cell part requests it with [`Request::Store`](crate::Request::Store).
+    ///
     /// # Errors
     /// [`Denied::BaseOnly`] on the cell part; [`Denied::NotPersistent`] if entities of the type are not stored;
     /// [`Denied::NoIds`] if no id is left for a new stored entity.
     pub fn store(&mut self) -> Result<DatabaseId, Denied> {
-        let Some(base) = self.image().base() else {
-            return Err(Denied::BaseOnly { what: "store" });
-        };
+        self.needs_base("store")?;
         let entity_type = self.entity_type();
         if !entity_type.persistent {
             let entity_type = entity_type.name.clone();
             return Err(Denied::NotPersistent { entity_type });
         }
         self.cx.needs(0)?;
-        let database = match base.database {
-            DatabaseId(0) => DatabaseId(self.cx.new_entity().ok_or(Denied::NoIds)?.0),
-            known => known,
-        };
-        self.cx.record_for(self.entity, false, Body::Stored { database });
-        Ok(database)
+        self.cx.store(self.entity)
     }
 
     /// The stored entity that this base part stands for; `None` on the cell part.

@@ -198,6 +198,19 @@ pub enum NotOrdered {
 /// # scene.pass(1_000);
 /// # assert_eq!(scene.realm.count(&[WEST, EAST], "Hero"), 1);
 /// ```
+///
+/// ```
+/// # use annals_reference::*;
+/// # let mut scene = Scene::new();
+/// # scene.on_cell(|own| {
+/// // What a monster has found is to survive the realm.
+/// let entity = own.context.entity();
+/// own.context.request(Request::Store { entity })?;
+/// # Ok(()) });
+/// # scene.pass(1_000);
+/// # let avatar = &scene.realm.state(BASE).entities[&scene.avatar];
+/// # assert!(avatar.base().is_some_and(|base| base.database.0 != 0), "{avatar:?}");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Create the cell part of a base entity.
@@ -222,12 +235,14 @@ pub enum Request {
     /// Destroy an entity: from a base part, one with a base part here, cell part first; from a cell part, the cell part
     /// of any entity that is real here or has a ghost here.
     Destroy { entity: EntityId },
-    /// Move a base entity's client to another base entity on this owner.
+    /// Move a base entity's client to another entity with a base part, on this owner or another one. If that is on
+    /// another owner, the client connects there, and keeps controlling this one until it is accepted there; a request to
+    /// destroy this one is executed after that.
     GiveClient {
         /// The entity that has the client.
         from: EntityId,
-        /// The entity that receives it.
-        to: EntityId,
+        /// The entity that receives it; either of its mailboxes.
+        to: Mailbox,
     },
     /// Close the connection of a base entity's client.
     CloseClient {
@@ -266,6 +281,9 @@ pub enum Request {
         /// The key.
         key: String,
     },
+    /// From a cell part: store its entity (`writeToDB`), as [`Context::store`](crate::Context::store) does on the base
+    /// part. What the cell part has recorded before is stored.
+    Store { entity: EntityId },
     /// Open a space again, if it is destroyed.
     OpenSpace {
         /// The requesting entity.
@@ -290,6 +308,7 @@ impl Request {
             | Request::InvokeFor { viewer: entity, .. }
             | Request::Register { entity, .. }
             | Request::Deregister { entity, .. }
+            | Request::Store { entity }
             | Request::OpenSpace { entity, .. } => *entity,
         }
     }

@@ -445,6 +445,21 @@ impl OwnerContext {
         });
     }
 
+    /// Records that the entity of a base part here is stored. One that is not stored yet becomes a new stored entity.
+    ///
+    /// # Errors
+    /// [`Denied::NoIds`] if no id is left for a new stored entity; [`Denied::Elsewhere`] if there is no such base part.
+    pub fn store(&mut self, entity: EntityId) -> Result<DatabaseId, Denied> {
+        let what = "store";
+        let base = self.image(entity).and_then(Image::base);
+        let database = match base.ok_or(Denied::Elsewhere { entity, what })?.database {
+            DatabaseId(0) => DatabaseId(self.new_entity().ok_or(Denied::NoIds)?.0),
+            known => known,
+        };
+        self.record_for(entity, false, Body::Stored { database });
+        Ok(database)
+    }
+
     /// The number of the next call from one address to another.
     #[must_use]
     pub fn next_call(&self, from: Address, to: Address) -> CallNumber {

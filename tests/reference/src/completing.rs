@@ -23,13 +23,12 @@ pub fn enter(game: impl Game + 'static) -> (TestRealm, usize, EntityId) {
 /// If that is denied.
 pub fn begin(own: &mut account::Base<'_, '_>) -> Result<(), Denied> {
     let from = own.context.entity();
-    if let Some(hero) = own.avatar()? {
-        let to = hero.entity;
+    if let Some(to) = own.avatar()? {
         return own.context.request(Request::GiveClient { from, to });
     }
     let hero = hero::BaseMailbox::create(own.context, hero::NewBase::default())?;
     own.set_avatar(Some(hero.0))?;
-    let to = hero.0.entity;
+    let to = hero.0;
     own.context.request(Request::GiveClient { from, to })?;
     hero.create_cell(own.context, at(0.0, 0.0), hero::NewCell::default())
 }

@@ -47,7 +47,7 @@ pub struct Scene {
     pub realm: TestRealm,
     pub player: usize,
     pub avatar: EntityId,
-    pub account: EntityId,
+    pub account: Mailbox,
     pub monster: Mailbox,
     shared: Arc<Shared>,
 }
@@ -84,7 +84,13 @@ impl Scene {
         });
         let accounts = realm.state(crate::BASE).entities.iter();
         let mut accounts = accounts.filter(|(_, image)| image.type_id == account::TYPE);
-        let account = accounts.next().map(|(entity, _)| *entity).expect("the player has one");
+        let account = accounts.next().map(|(entity, _)| Mailbox {
+            entity: *entity,
+            home: crate::BASE,
+            type_id: account::TYPE,
+            part: Part::Base,
+        });
+        let account = account.expect("the player has one");
         shared.called.lock().unwrap_or_else(PoisonError::into_inner).clear();
         Self {
             realm,
@@ -153,7 +159,7 @@ impl Scene {
                     shared.act.lock().unwrap_or_else(PoisonError::into_inner).is_none()
                 });
             }
-            None => drop(self.realm.ask_base(self.account, "act", Vec::new())),
+            None => drop(self.realm.ask_base(self.account.entity, "act", Vec::new())),
         }
         let done = result.lock().unwrap_or_else(PoisonError::into_inner).take();
         done.expect("the example has run")
@@ -179,7 +185,7 @@ impl Scene {
         self.pass(1_000);
         assert!(self.called().contains(&"booked Posted".to_owned()));
         let mut stored = self.realm.state(crate::BASE).databases.iter();
-        let friend = stored.find(|(_, entity)| **entity != self.account);
+        let friend = stored.find(|(_, entity)| **entity != self.account.entity);
         *friend.expect("both accounts are stored").0
     }
 
@@ -240,12 +246,12 @@ impl account::BaseBehaviour for Stage {
     fn client_attached(&self, own: &mut account::Base<'_, '_>) -> Result<(), Denied> {
         let from = own.context.entity();
         let avatar = match own.avatar()? {
-            Some(avatar) => avatar.entity,
+            Some(avatar) => avatar,
             None => {
                 let avatar = avatar::BaseMailbox::create(own.context, avatar::NewBase::default())?;
                 own.set_avatar(Some(avatar.0))?;
                 avatar.create_cell(own.context, at(5.0, 0.0), avatar::NewCell::default())?;
-                avatar.0.entity
+                avatar.0
             }
         };
         own.context.request(Request::GiveClient { from, to: avatar })

@@ -10,6 +10,7 @@ pub mod drains;
 pub mod ends;
 pub mod further_cells;
 pub mod ghosts;
+pub mod given;
 pub mod globals;
 pub mod leaps;
 pub mod ledger;
@@ -30,7 +31,7 @@ use crate::{archive::Archive, world::World};
 pub type Check = fn(&World, &Archive) -> Vec<String>;
 
 /// All checkers, by name.
-pub const ALL: [(&str, Check); 23] = [
+pub const ALL: [(&str, Check); 24] = [
     ("no shown event is lost", shown::check),
     ("each call takes effect once", calls::check),
     ("a client is shown the answers to its calls", answers::check),
@@ -48,6 +49,7 @@ pub const ALL: [(&str, Check); 23] = [
     ("the realm begins once", bootstrap::check),
     ("stored entities have at most one activation", lives::check),
     ("entities are created on other owners once", creations::check),
+    ("a client that is given away is at one entity", given::check),
     ("global data converges, and each key has one holder", globals::check),
     ("nothing in the ledger is lost or duplicated", ledger::check),
     ("account views agree with the ledger", accounts::check),

@@ -381,6 +381,9 @@ impl Behaviour for Game {
     }
 
     fn client_attached(&self, context: &mut Context<'_>) {
+        if eggs::is_egg(context) {
+            return;
+        }
         let x = (context.roll() % 200) as f32 - 100.0;
         let z = (context.roll() % 40) as f32;
         let place = Place {
@@ -424,7 +427,8 @@ impl Behaviour for Game {
 
     fn learned(&self, context: &mut Context<'_>, then: u32, _note: &[u8], outcome: &Result<Learned, NotLearned>) {
         match then {
-            eggs::LAID => eggs::learned(context, outcome),
+            // A player whose client is lost elsewhere would stay behind.
+            eggs::LAID => eggs::learned(context, outcome, !self.visits),
             eggs::NESTED => eggs::nested(context, outcome),
             _ => pets::learned(context, then, outcome),
         }

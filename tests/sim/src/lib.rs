@@ -76,6 +76,8 @@ pub struct Report {
     pub downloaded: u64,
     /// Calls of client methods for one client alone.
     pub directed: usize,
+    /// Clients that went to another owner.
+    pub given: usize,
     /// Cell parts whose destruction another part requested.
     pub ended: usize,
     /// Bytes of batches that retention deleted.
@@ -227,6 +229,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         further: check::further_cells::count(archive),
         downloaded: check::downloads::count(world, archive),
         directed: check::shown::count_directed(archive),
+        given: check::given::count(archive),
         ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),
         heard: told

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::{
     former_cell::FormerCell,
+    given_client::{GivenClient, GivenOutcome},
     global_data::{GlobalEntry, take_key},
     image::{Image, put_held, take_held},
     ledger::LedgerUpdate,
@@ -225,6 +226,19 @@ pub enum Call {
         /// The last values of all its properties.
         properties: BTreeMap<MemberId, Value>,
     },
+    /// From a cell part to its base part: store the entity. Ignored if entities of the type are not stored.
+    Store,
+    /// To a base owner: an entity there gets a client of the calling owner. Answered with [`Call::ClientTaken`].
+    GiveClient(Box<GivenClient>),
+    /// The answer to [`Call::GiveClient`], to the owner that called.
+    ClientTaken {
+        /// The entity that has given its client.
+        from: EntityId,
+        /// The entity to which it was given.
+        to: Mailbox,
+        session: SessionId,
+        outcome: GivenOutcome,
+    },
 }
 
 impl Call {
@@ -283,24 +297,28 @@ impl Call {
                 out.push(15);
                 put_number(out, u64::from(space.0));
             }
-            Call::Ledger { to, update } => {
-                out.push(13);
-                put_number(out, to.0);
-                update.write(out);
-            }
-            Call::CreateBase(_)
+            Call::Ledger { .. }
+            | Call::CreateBase(_)
             | Call::Created { .. }
             | Call::InvokeFor { .. }
             | Call::Register { .. }
             | Call::Registered { .. }
             | Call::Deregister { .. }
-            | Call::CellEnded { .. } => self.write_request(out),
+            | Call::CellEnded { .. }
+            | Call::Store
+            | Call::GiveClient(_)
+            | Call::ClientTaken { .. } => self.write_request(out),
         }
     }
 
     /// Appends a call that makes another owner or part do something, or its answer.
     fn write_request(&self, out: &mut Vec<u8>) {
         match self {
+            Call::Ledger { to, update } => {
+                out.push(13);
+                put_number(out, to.0);
+                update.write(out);
+            }
             Call::CreateBase(wanted) => {
                 out.push(16);
                 wanted.write(out);
@@ -346,7 +364,31 @@ impl Call {
                 former.write(out);
                 put_held(out, properties);
             }
-            _ => unreachable!("invariant: the call is from owner to owner"),
+            _ => self.write_given(out),
+        }
+    }
+
+    /// Appends a request of a cell part to store its entity, or a call about a client that is given away.
+    fn write_given(&self, out: &mut Vec<u8>) {
+        match self {
+            Call::Store => out.push(23),
+            Call::GiveClient(given) => {
+                out.push(24);
+                given.write(out);
+            }
+            Call::ClientTaken {
+                from,
+                to,
+                session,
+                outcome,
+            } => {
+                out.push(25);
+                put_number(out, from.0);
+                put_mailbox(out, to);
+                put_number(out, session.0);
+                outcome.write(out);
+            }
+            _ => unreachable!("invariant: all other calls are written before"),
         }
     }
 
@@ -408,6 +450,14 @@ impl Call {
                 type_id: TypeId(reader.narrow("type")?),
                 former: Box::new(FormerCell::read(reader)?),
                 properties: take_held(reader)?,
+            },
+            23 => Call::Store,
+            24 => Call::GiveClient(Box::new(GivenClient::read(reader)?)),
+            25 => Call::ClientTaken {
+                from: EntityId(reader.number("entity")?),
+                to: take_mailbox(reader)?,
+                session: SessionId(reader.number("session")?),
+                outcome: GivenOutcome::read(reader)?,
             },
             _ => return Err(wrong),
         })

@@ -1,7 +1,7 @@
 //! Frames sent to a client during play.
 
 use annals_event::{Malformed, Reader, put_number};
-use annals_ids::{CallNumber, EntityId, Part, TypeId};
+use annals_ids::{CallNumber, EntityId, OwnerId, Part, TypeId};
 use thiserror::Error;
 
 use super::{
@@ -58,6 +58,8 @@ pub enum ToClient {
     DownloadChunk(DownloadChunk),
     /// The base sends no more of this download.
     DownloadEnded(DownloadId),
+    /// The session continues at another owner, with an entity there. The connection is closed next.
+    Given(OwnerId),
 }
 
 /// Why a client's call was not run.
@@ -172,6 +174,10 @@ impl ToClient {
                 out.push(13);
                 id.write(out);
             }
+            ToClient::Given(owner) => {
+                out.push(14);
+                put_number(out, owner.0.into());
+            }
         }
     }
 
@@ -227,6 +233,7 @@ impl ToClient {
             11 => ToClient::DownloadBegun(DownloadBegun::read(reader)?),
             12 => ToClient::DownloadChunk(DownloadChunk::read(reader)?),
             13 => ToClient::DownloadEnded(DownloadId::read(reader)?),
+            14 => ToClient::Given(OwnerId(reader.narrow("owner")?)),
             _ => return Err(wrong),
         };
         reader.finish("end of server frame")?;

@@ -44,6 +44,8 @@ pub enum HelloAnswer {
     Welcome(Welcome),
     /// It does not continue on this connection.
     Rejected(Rejection),
+    /// It continues at this other owner, to which its client was given.
+    Given(OwnerId),
 }
 
 /// The session continues over this connection, and over no other.
@@ -171,6 +173,10 @@ impl HelloAnswer {
                 welcome.movements.write(out);
             }
             HelloAnswer::Rejected(reason) => out.extend([2, reason.code()]),
+            HelloAnswer::Given(owner) => {
+                out.push(3);
+                put_number(out, owner.0.into());
+            }
         }
     }
 
@@ -191,6 +197,7 @@ impl HelloAnswer {
                 movements: Movements::read(reader)?,
             }),
             2 => HelloAnswer::Rejected(take_reason(reader, Rejection::from_code)?),
+            3 => HelloAnswer::Given(OwnerId(reader.narrow("owner")?)),
             _ => return Err(wrong),
         };
         reader.finish("end of answer to hello")?;

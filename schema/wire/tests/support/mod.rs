@@ -263,8 +263,10 @@ fn hello(dice: &mut Dice<'_>) -> Hello {
 }
 
 fn hello_answer(dice: &mut Dice<'_>) -> HelloAnswer {
-    if dice().is_multiple_of(4) {
-        return HelloAnswer::Rejected(pick(&Rejection::ALL, dice));
+    match dice() % 8 {
+        0 | 1 => return HelloAnswer::Rejected(pick(&Rejection::ALL, dice)),
+        2 => return HelloAnswer::Given(OwnerId(dice() as u32)),
+        _ => {}
     }
     HelloAnswer::Welcome(Welcome {
         session: SessionId(number(dice)),
@@ -397,6 +399,7 @@ fn to_client(dice: &mut Dice<'_>) -> ToClient {
             })
         }
         11 => ToClient::DownloadEnded(DownloadId { entity, number }),
+        12 => ToClient::Given(OwnerId(self::number(dice) as u32)),
         _ => ToClient::View(view_frame(dice)),
     }
 }

@@ -19,7 +19,7 @@ fn told() -> Ban {
 }
 
 /// Bans account 5. Returns how many sessions were ended.
-fn ban(host: &mut Host, session: Option<SessionId>) -> u32 {
+pub(crate) fn ban(host: &mut Host, session: Option<SessionId>) -> u32 {
     host.role(BaseInput::Ban(BannedAccount {
         request: 77,
         account: DatabaseId(5),

@@ -496,11 +496,11 @@ fn refusal(ordered: &Result<TransferId, Denied>) -> char {
 
 /// Creates an avatar with a cell part and gives it the client; requests the cell part this many times.
 fn become_avatar(context: &mut Context<'_>, times: u64) {
-    let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
-    let (entity, place) = (avatar, PLACE);
+    let avatar = context.create_base("Avatar", Vec::new()).unwrap();
+    let (entity, place) = (avatar.entity, PLACE);
     context.request(Request::OpenSpace { entity, place }).unwrap();
     for _ in 0..times {
-        context.request(create_cell(avatar)).unwrap();
+        context.request(create_cell(entity)).unwrap();
     }
     let from = context.entity();
     context.request(Request::GiveClient { from, to: avatar }).unwrap();

@@ -15,6 +15,7 @@ mod elsewhere;
 mod faults;
 mod further_cells;
 mod game;
+mod giving;
 mod globals;
 mod host;
 mod inquiries;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use annals_def::{Argument, EntityType, Form, MessageRange, Schema, Value, apply, encode};
-use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, Part, SessionId, TypeId};
+use annals_ids::{CallNumber, EntityId, Epoch, HistoryNumber, OwnerId, Part, SessionId, TypeId};
 use annals_wire::client::{
     Call, CallRefusal, ClientMember, CloseReason, DownloadBegun, DownloadId, DownloadProgress, Hello, HelloAnswer,
     Movements, Proof, Reads, Rejection, Reply, Secret, Shown, ShownReader, Stamps, ToClient, ToServer, ViewFrame,
@@ -24,6 +24,8 @@ pub(crate) enum Entrance {
     Waiting,
     Welcomed,
     Rejected(Rejection),
+    /// The session is at this other owner.
+    Given(OwnerId),
 }
 
 pub(crate) struct Player {
@@ -64,6 +66,8 @@ pub(crate) struct Player {
     pub(crate) acknowledges: bool,
     /// Bytes of chunks that it was sent.
     pub(crate) chunk_bytes: usize,
+    /// The owner at which its session continues, as it was notified.
+    pub(crate) given: Option<OwnerId>,
 }
 
 impl Player {
@@ -94,6 +98,7 @@ impl Player {
             cancelled: Vec::new(),
             acknowledges: true,
             chunk_bytes: 0,
+            given: None,
         }
     }
 
@@ -213,6 +218,7 @@ impl Player {
             Out::Frame(_, bytes) if self.entrance == Entrance::Waiting => match HelloAnswer::read(bytes).unwrap() {
                 HelloAnswer::Welcome(welcome) => self.enter(welcome),
                 HelloAnswer::Rejected(rejection) => panic!("{rejection} is an output of its own"),
+                HelloAnswer::Given(owner) => self.entrance = Entrance::Given(owner),
             },
             Out::Frame(_, bytes) => self.take(host, ToClient::read(bytes).unwrap()),
             Out::Datagram(..) => {}
@@ -288,6 +294,7 @@ impl Player {
                 self.partial = None;
                 self.cancelled.push(id);
             }
+            ToClient::Given(owner) => self.given = Some(owner),
         }
     }
 

@@ -55,19 +55,23 @@ fn account(player: &Player) -> EntityId {
 }
 
 /// Requests of an entity that name one that is not here.
-fn about_strangers(entity: EntityId) -> Vec<Request> {
-    let place = PLACE;
+fn about_strangers(own: Mailbox) -> Vec<Request> {
+    let (entity, place) = (own.entity, PLACE);
+    let stranger = Mailbox {
+        entity: STRANGER,
+        ..own
+    };
     vec![
         create_cell(STRANGER),
         Request::DestroyCell { entity: STRANGER },
         Request::Destroy { entity: STRANGER },
         Request::GiveClient {
             from: STRANGER,
-            to: entity,
+            to: own,
         },
         Request::GiveClient {
             from: entity,
-            to: STRANGER,
+            to: stranger,
         },
         Request::CloseClient {
             entity: STRANGER,
@@ -85,15 +89,13 @@ fn invalid_requests_of_a_base_part_are_denied_at_once() {
     let (mut host, mut cell, player) = player_with(|context| {
         let entity = context.entity();
         let place = PLACE;
-        for request in about_strangers(entity) {
+        let own = context.mailbox(Part::Base);
+        for request in about_strangers(own) {
             let denied = context.request(request.clone());
             let expected = matches!(denied, Err(Denied::Elsewhere { entity: STRANGER, .. }));
             assert!(expected, "{request:?}: {denied:?}");
         }
-        let itself = Request::GiveClient {
-            from: entity,
-            to: entity,
-        };
+        let itself = Request::GiveClient { from: entity, to: own };
         assert!(matches!(context.request(itself), Err(Denied::ClientKept { .. })));
         let nowhere = Place {
             position: Position {
@@ -116,6 +118,7 @@ fn invalid_requests_of_a_base_part_are_denied_at_once() {
             context.add_to_manual_aoi(STRANGER),
             context.set_space_data(300, vec![1]),
             context.destroy_space(),
+            context.request(Request::Store { entity }),
             beside(context),
         ] {
             assert!(matches!(denied, Err(Denied::CellOnly { .. })), "{denied:?}");
@@ -139,9 +142,10 @@ fn a_failed_client_transfer_is_reported_to_its_requester() {
         let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
         // It has no client: its account has not had its turn yet.
         let give = |from, to| Request::GiveClient { from, to };
-        context.request(give(avatar, own)).unwrap();
-        let ended = context.create_base("Avatar", Vec::new()).unwrap().entity;
-        context.request(Request::Destroy { entity: ended }).unwrap();
+        context.request(give(avatar, context.mailbox(Part::Base))).unwrap();
+        let ended = context.create_base("Avatar", Vec::new()).unwrap();
+        let entity = ended.entity;
+        context.request(Request::Destroy { entity }).unwrap();
         context.request(give(own, ended)).unwrap();
     });
     let entity = account(&player);
@@ -155,9 +159,10 @@ fn a_failed_client_transfer_is_reported_to_its_requester() {
 fn a_client_is_not_given_to_an_entity_that_is_about_to_end() {
     let (mut host, mut cell, player) = player_with(|context| {
         let own = context.entity();
-        let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
-        context.request(create_cell(avatar)).unwrap();
-        context.request(Request::Destroy { entity: avatar }).unwrap();
+        let avatar = context.create_base("Avatar", Vec::new()).unwrap();
+        let entity = avatar.entity;
+        context.request(create_cell(entity)).unwrap();
+        context.request(Request::Destroy { entity }).unwrap();
         context.request(Request::GiveClient { from: own, to: avatar }).unwrap();
     });
     let entity = account(&player);
@@ -170,7 +175,7 @@ fn a_client_is_not_given_to_an_entity_that_is_about_to_end() {
 fn a_client_that_left_before_its_transfer_is_reported() {
     let (mut host, mut cell, player) = player_with(|context| {
         let entity = context.entity();
-        let avatar = context.create_base("Avatar", Vec::new()).unwrap().entity;
+        let avatar = context.create_base("Avatar", Vec::new()).unwrap();
         let reason = CloseReason::Ended;
         context.request(Request::CloseClient { entity, reason }).unwrap();
         context

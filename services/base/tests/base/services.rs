@@ -5,7 +5,7 @@ use std::sync::Arc;
 use annals_base::BaseInput;
 use annals_def::{Argument, DataType, Method, Schema, Service, Value};
 use annals_event::{Body, Call, GlobalScope, Link, Subject};
-use annals_ids::{Address, CallNumber, EntityId, Epoch, MemberId, OwnerId, Part};
+use annals_ids::{Address, CallNumber, EntityId, Epoch, Mailbox, MemberId, OwnerId, Part};
 use annals_node::{Context, Denied, Request};
 use annals_wire::{
     SpaceMap,
@@ -185,8 +185,11 @@ fn a_fragment_can_neither_be_created_nor_ended_by_behaviour() {
         let elsewhere = context.create_base_anywhere(SERVICE, Vec::new(), 1_000, (MADE, Vec::new()));
         assert!(matches!(elsewhere, Err(Denied::Unknown { .. })), "{elsewhere:?}");
         let entity = fragment(SERVICE, BASE);
-        let to = entity;
         let from = context.entity();
+        let to = Mailbox {
+            entity,
+            ..context.mailbox(Part::Base)
+        };
         for request in [Request::Destroy { entity }, Request::GiveClient { from, to }] {
             let denied = context.request(request);
             assert!(matches!(denied, Err(Denied::Fragment { .. })), "{denied:?}");

@@ -180,6 +180,8 @@ fn requests_that_are_not_forwarded_are_denied_at_once() {
             assert_eq!(context.request(request), elsewhere(entity, "teleport"));
             let request = Request::OpenSpace { entity, place: stand };
             assert_eq!(context.request(request), elsewhere(entity, "open a space"));
+            let denied = context.request(Request::Store { entity });
+            assert_eq!(denied, elsewhere(entity, "store itself from its cell part"));
         }
         let for_bases = [
             Request::CreateCell {
@@ -189,7 +191,7 @@ fn requests_that_are_not_forwarded_are_denied_at_once() {
             },
             Request::GiveClient {
                 from: context.entity(),
-                to: ghost,
+                to: mailbox(ghost, Part::Base),
             },
             Request::CloseClient {
                 entity: ghost,

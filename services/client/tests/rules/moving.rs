@@ -1,10 +1,10 @@
 //! Changing to another process: an announced move, and the search for the base of a connection that is silent.
 
 use annals_client::{Attempt, Event, Input};
-use annals_ids::{Epoch, OwnerId, SessionId};
+use annals_ids::{EntityId, Epoch, OwnerId, SessionId, TypeId};
 use annals_wire::client::{
     CloseReason, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest, Proof, Rejection, Secret,
-    ToClient, ToServer,
+    ToClient, ToServer, Welcome,
 };
 
 use super::{Asked, Table, address, located, welcome};
@@ -223,4 +223,113 @@ fn a_silent_base_is_asked_for_while_its_connection_stays_open() {
     table.events();
     table.login(Some(LoginAnswer::Located(located(6))));
     assert_eq!(table.asked(), [], "it is heard again");
+}
+
+/// The base notifies the client that its session continues at another owner.
+fn give(table: &mut Table, owner: OwnerId) {
+    let mut body = Vec::new();
+    ToClient::Given(owner).write(&mut body);
+    let attempt = table.attempt;
+    table.core.handle(table.now, Input::Frame { attempt, body });
+}
+
+/// A welcome of another entity.
+fn welcome_of(entity: EntityId, epoch: u64) -> HelloAnswer {
+    match welcome(epoch, 2) {
+        HelloAnswer::Welcome(told) => HelloAnswer::Welcome(Welcome { entity, ..told }),
+        other => other,
+    }
+}
+
+fn located_at(owner: OwnerId, epoch: u64) -> LoginAnswer {
+    LoginAnswer::Located(Located {
+        owner,
+        ..located(epoch)
+    })
+}
+
+const FAR: OwnerId = OwnerId(9);
+const FAR_ENTITY: EntityId = EntityId(77);
+
+#[test]
+fn a_client_that_is_given_to_another_owner_controls_its_entity_there() {
+    let mut table = Table::seeing();
+    give(&mut table, FAR);
+    let session = SessionId(5);
+    assert_eq!(
+        table.asked(),
+        [
+            Asked::Disconnect(CloseReason::Moved),
+            Asked::Login(LoginRequest::Locate { owner: FAR, session })
+        ]
+    );
+    // The epochs of two owners have nothing to do with each other.
+    table.login(Some(located_at(FAR, 2)));
+    assert_eq!(table.asked(), [Asked::Connect(address(1_000))]);
+    let attempt = table.attempt;
+    table.core.handle(table.now, Input::Connected { attempt });
+    let asked = table.asked();
+    let [Asked::Hello(hello)] = &asked[..] else {
+        panic!("no hello: {asked:?}")
+    };
+    assert_eq!((hello.owner, hello.session, hello.epoch), (FAR, session, Epoch(2)));
+    assert_eq!(hello.proof, Proof::Resume(Secret([1; 32])));
+    assert_eq!(table.events(), [], "it is no interruption");
+    table.greet(&welcome_of(FAR_ENTITY, 2));
+    let events = table.events();
+    let controls = Event::Controls {
+        entity: FAR_ENTITY,
+        type_id: TypeId(0),
+    };
+    assert_eq!(events.last(), Some(&controls));
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, Event::Resumed { .. } | Event::Lost(_)))
+    );
+    assert_eq!(table.core.controls(), Some((FAR_ENTITY, TypeId(0))));
+    let counters = table.core.counters();
+    assert_eq!((counters.moved, counters.resumed), (1, 0));
+}
+
+#[test]
+fn a_client_that_was_away_when_it_was_given_learns_it_when_it_connects() {
+    let mut table = Table::seeing();
+    table.lose(CloseReason::Lost);
+    table.asked();
+    table.login(Some(LoginAnswer::Located(located(6))));
+    table.asked();
+    table.connect();
+    table.asked();
+    table.greet(&HelloAnswer::Given(FAR));
+    assert_eq!(table.asked(), [Asked::Disconnect(CloseReason::Moved)]);
+    table.wait(1_000);
+    assert!(matches!(
+        table.asked()[..],
+        [Asked::Login(LoginRequest::Locate { owner: FAR, .. })]
+    ));
+    table.login(Some(located_at(FAR, 1)));
+    table.asked();
+    table.connect();
+    table.asked();
+    table.greet(&welcome_of(FAR_ENTITY, 1));
+    let events = table.events();
+    let expected = [Event::Lost(CloseReason::Lost), Event::Resumed { epoch: Epoch(1) }];
+    assert_eq!(events[..2], expected);
+    assert_eq!(table.core.controls(), Some((FAR_ENTITY, TypeId(0))));
+}
+
+#[test]
+fn another_owner_that_does_not_answer_is_an_interruption() {
+    let mut table = Table::seeing();
+    give(&mut table, FAR);
+    table.asked();
+    table.login(None);
+    assert_eq!(table.events(), [Event::Lost(CloseReason::Lost)]);
+    for _ in 0..3 {
+        table.wait(10_000);
+        table.asked();
+        table.greet(&HelloAnswer::Given(FAR));
+    }
+    assert!(!table.core.is_playing());
 }

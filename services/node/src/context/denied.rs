@@ -175,7 +175,7 @@ pub enum Denied {
         /// The entity that was to receive it.
         to: EntityId,
         /// The reason.
-        why: &'static str,
+        why: String,
     },
     /// An entity has one cell part at a time.
     #[error("entity {entity} has a cell part already")]
@@ -294,6 +294,9 @@ pub enum Denied {
          ended"
     )]
     TooManyInView,
+    /// Only entities with a base part are stored.
+    #[error("entity {entity} has no base part, and only entities with one are stored")]
+    NoBasePart { entity: EntityId },
     /// The definition says that entities of this type are not stored.
     #[error("entities of {entity_type} are not stored, as its definition says <Persistent> false </Persistent>")]
     NotPersistent {

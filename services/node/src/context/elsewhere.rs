@@ -1,4 +1,4 @@
-//! Creating base entities on other owners (rule C15).
+//! Creating base entities on other owners (rule C15), and answers to those that give clients to entities here (rule C20).
 //!
 //! The waiting entity keeps its wait under the number of an inquiry, so the answer and its absence reach behaviour as
 //! those of inquiries do. The request itself is a call between the two owners.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use annals_def::Value;
-use annals_event::{Call, latest::call::RequestedBase};
+use annals_event::{Call, GivenClient, GivenOutcome, latest::call::RequestedBase};
 use annals_ids::{Address, CallNumber, EntityId, Mailbox, MemberId, OwnerId, Part, TypeId};
 
 use super::{Context, Denied, Stored};
@@ -143,6 +143,19 @@ impl OwnerContext {
     ) {
         let back = caller.link.back();
         self.call(back.from, back.to, caller.home, Call::Created { by, of, created });
+    }
+
+    /// Answers an owner that gives a client to an entity here, on the link back.
+    pub fn answer_given(&mut self, caller: &Caller, given: &GivenClient, outcome: GivenOutcome) {
+        let back = caller.link.back();
+        let GivenClient { from, to, session, .. } = *given;
+        let answer = Call::ClientTaken {
+            from,
+            to,
+            session,
+            outcome,
+        };
+        self.call(back.from, back.to, caller.home, answer);
     }
 
     /// Delivers the answer of the owner that was called to create an entity.

@@ -1,7 +1,7 @@
 //! Requests of behaviour to its owner, for its own entity or another one.
 
 use annals_def::Value;
-use annals_event::{Audience, Call};
+use annals_event::{Audience, Call, Image};
 use annals_ids::{Address, EntityId, OwnerId, Part};
 
 use super::{Context, Denied, global::check_key, measure};
@@ -29,7 +29,8 @@ impl Context<'_> {
     /// # Errors
     /// [`Denied::BaseOnly`] or [`Denied::CellOnly`] if only the other part can make the request; [`Denied::Elsewhere`]
     /// if the entity that it names is real elsewhere or unknown; [`Denied::Place`] if a coordinate is not finite;
-    /// [`Denied::GlobalKey`] for a key; [`Denied::Fragment`] of a service; [`Denied::ClientKept`] if an entity would
+    /// [`Denied::GlobalKey`] for a key; [`Denied::NoBasePart`] or
+    /// [`Denied::NotPersistent`] if the entity cannot be stored; [`Denied::Fragment`] of a service; [`Denied::ClientKept`] if an entity would
     /// give its client to itself.
     pub fn request(&mut self, request: Request) -> Result<(), Denied> {
         if let Request::Destroy { entity } | Request::DestroyCell { entity } = request
@@ -64,16 +65,19 @@ impl Context<'_> {
             (Some(Part::Cell), Part::Base) => return Err(Denied::CellOnly { what }),
             _ => {}
         }
-        if let Request::Destroy { entity } | Request::GiveClient { to: entity, .. } = request
-            && entity.fragment().is_some()
-        {
-            return Err(Denied::Fragment { entity: *entity, what });
-        }
-        let other = match request {
-            Request::GiveClient { to, .. } => Some(*to),
+        let fixed = match request {
+            Request::Destroy { entity } => Some(*entity),
+            Request::GiveClient { to, .. } => Some(to.entity),
             _ => None,
         };
-        for entity in std::iter::once(request.entity()).chain(other) {
+        if let Some(entity) = fixed.filter(|entity| entity.fragment().is_some()) {
+            return Err(Denied::Fragment { entity, what });
+        }
+        let given_here = match request {
+            Request::GiveClient { to, .. } if to.home == self.cx.owner() => Some(to.entity),
+            _ => None,
+        };
+        for entity in std::iter::once(request.entity()).chain(given_here) {
             if self.cx.image(entity).is_none() {
                 return Err(Denied::Elsewhere { entity, what });
             }
@@ -90,12 +94,26 @@ impl Context<'_> {
                 check_key(key)?;
                 self.cx.needs(key.len())
             }
-            Request::GiveClient { from, to } if from == to => Err(Denied::ClientKept {
+            Request::GiveClient { from, to } if *from == to.entity => Err(Denied::ClientKept {
                 from: *from,
-                to: *to,
-                why: "the entity already has a client",
+                to: to.entity,
+                why: "the entity already has a client".to_owned(),
             }),
+            Request::Store { entity } => self.check_store(*entity),
             _ => Ok(()),
+        }
+    }
+
+    fn check_store(&self, entity: EntityId) -> Result<(), Denied> {
+        let is_based = |image: &Image| image.cell().is_some_and(|cell| cell.based);
+        if !self.cx.image(entity).is_some_and(is_based) {
+            return Err(Denied::NoBasePart { entity });
+        }
+        match self.cx.entity_type(entity) {
+            Some(found) if !found.persistent => Err(Denied::NotPersistent {
+                entity_type: found.name.clone(),
+            }),
+            _ => self.cx.needs(0),
         }
     }
 }
@@ -165,5 +183,6 @@ fn about(request: &Request) -> (&'static str, Option<Part>) {
         Request::InvokeFor { .. } => ("call its client", Some(Part::Cell)),
         Request::Register { .. } | Request::Deregister { .. } => ("register globally", Some(Part::Base)),
         Request::OpenSpace { .. } => ("open a space", None),
+        Request::Store { .. } => ("store itself from its cell part", Some(Part::Cell)),
     }
 }

@@ -574,6 +574,7 @@ async fn play(realm: &Played, name: &str) -> (Stranger, EntityId) {
     match HelloAnswer::read(&stranger.next().await).expect("an answer") {
         HelloAnswer::Welcome(welcome) => (stranger, welcome.entity),
         HelloAnswer::Rejected(why) => panic!("{name} is rejected: {why}"),
+        HelloAnswer::Given(owner) => panic!("{name} is at owner {owner}"),
     }
 }
 

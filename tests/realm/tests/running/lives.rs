@@ -70,6 +70,9 @@ const CREATED: usize = 12;
 /// The level of those entities.
 const LEVEL: u64 = 77;
 
+/// The level of an entity that its cell part has stored.
+const STORED_LEVEL: u64 = 78;
+
 /// What a service outside demands as authorization.
 const SECRET: &str = "Bearer a secret";
 
@@ -83,7 +86,8 @@ const TWIN: &str = "a twin";
 enum Order {
     /// Only for the activation of this stored entity.
     Keep(DatabaseId),
-    Find,
+    /// Find entities of this level.
+    Find(u64),
     Begin(Wanted),
     /// Call this service outside the realm.
     Call(&'static str),
@@ -93,6 +97,8 @@ enum Order {
     CreateBeside(Mailbox),
     /// Create the cell part of the entity that gets the order.
     CreateCell,
+    /// Only for the cell part of an avatar: set its level, and request that it is stored.
+    Store(u64),
     /// Only for the activation of this stored entity, once its holdings are known.
     Delete(DatabaseId),
 }
@@ -117,6 +123,7 @@ impl Behaviour for Ordered {
         let is_for_it = |order: &Order| match order {
             Order::Keep(entity) => Some(*entity) == own,
             Order::Delete(entity) => Some(*entity) == own && is_ready,
+            Order::Store(_) => context.entity_type().name == "Avatar",
             _ => true,
         };
         let mut orders = self.orders.lock().expect("the lock is not poisoned");
@@ -130,8 +137,8 @@ impl Behaviour for Ordered {
         let asked = match order {
             None => Ok(()),
             Some(Order::Keep(_)) => context.store_then(QUERY_TIMEOUT_MS, (then, note)).map(drop),
-            Some(Order::Find) => {
-                let level = (Value::UInt(LEVEL), DatabaseId(0));
+            Some(Order::Find(level)) => {
+                let level = (Value::UInt(level), DatabaseId(0));
                 context.find_stored(("Avatar", "level"), level, QUERY_TIMEOUT_MS, (then, note))
             }
             Some(Order::Call(service)) => {
@@ -150,6 +157,11 @@ impl Behaviour for Ordered {
                 },
                 properties: Vec::new(),
             }),
+            Some(Order::Store(level)) => {
+                let entity = context.entity();
+                let set = context.set("level", Value::UInt(level));
+                set.and_then(|()| context.request(Request::Store { entity }))
+            }
             Some(Order::Delete(_)) => context.delete().map(drop),
             Some(Order::Begin(wanted)) => context.begin_stored(wanted, QUERY_TIMEOUT_MS, (then, note)),
         };
@@ -179,8 +191,12 @@ struct OwnCells {
 }
 
 impl OwnCells {
-    async fn ask(&mut self, order: Order) -> Outcome {
+    fn order(&self, order: Order) {
         self.orders.lock().expect("the lock is not poisoned").push_back(order);
+    }
+
+    async fn ask(&mut self, order: Order) -> Outcome {
+        self.order(order);
         let told = within(TIMEOUT, "an answer to a cell part", self.told.recv()).await;
         told.expect("the cells run")
     }
@@ -475,7 +491,7 @@ async fn check_look_ups(world: &World, bases: &mut [OwnBase], lives: &BTreeMap<D
     // A new activation is folded shortly afterwards.
     let looking = async {
         loop {
-            let Ok(Learned::Found(found)) = bases[1].ask(Order::Find).await else {
+            let Ok(Learned::Found(found)) = bases[1].ask(Order::Find(LEVEL)).await else {
                 panic!("the index is there");
             };
             let found: BTreeMap<DatabaseId, Life> = found.iter().map(|known| (known.database, known.life)).collect();
@@ -525,14 +541,14 @@ async fn create_anywhere(base: &mut OwnBase) {
     assert!(homes.len() > 1, "{homes:?}");
 }
 
-/// A cell part looks entities up, and has base parts created. The test's cell process takes over the space of the realm's.
+/// A cell part looks entities up, has base parts created, and has its entity stored. The test's cell process takes over the space of the realm's.
 async fn ask_on_a_cell(realm: &mut Realm, world: &World, base: &OwnBase) {
     let mut cells = world.join_as_cell().await;
     for name in ["cell-1", "cell-2"] {
         assert!(realm.kill(name).expect("it can be killed"), "there is a {name}");
     }
     base.order(Order::CreateCell);
-    match cells.ask(Order::Find).await {
+    match cells.ask(Order::Find(LEVEL)).await {
         Ok(Learned::Found(found)) => assert!(found.len() as u64 >= ENTITIES, "{found:?}"),
         other => panic!("the index is there: {other:?}"),
     }
@@ -540,6 +556,18 @@ async fn ask_on_a_cell(realm: &mut Realm, world: &World, base: &OwnBase) {
     let other = created(cells.ask(Order::CreateBeside(one)).await);
     assert_eq!(one.home, other.home);
     assert_ne!(one.entity, other.entity);
+    // Its entity is in the database with what the cell part has set before.
+    cells.order(Order::Store(STORED_LEVEL));
+    let stored = async {
+        loop {
+            match cells.ask(Order::Find(STORED_LEVEL)).await {
+                Ok(Learned::Found(found)) if found.len() == 1 => break,
+                Ok(Learned::Found(_)) => tokio::time::sleep(POLL_INTERVAL).await,
+                other => panic!("the index is there: {other:?}"),
+            }
+        }
+    };
+    within(TIMEOUT, "the entity to be stored for its cell part", stored).await;
 }
 
 /// A stored entity is deleted although the store is killed; nothing finds or activates it any more.
@@ -568,7 +596,7 @@ async fn delete(realm: &mut Realm, world: &World, base: &mut OwnBase) {
         base.ask(named(&world.schema, "a short life")).await,
         Err(NotLearned::Absent)
     );
-    let Ok(Learned::Found(found)) = base.ask(Order::Find).await else {
+    let Ok(Learned::Found(found)) = base.ask(Order::Find(LEVEL)).await else {
         panic!("the index is there");
     };
     assert!(found.iter().all(|known| known.database != database), "{found:?}");

@@ -24,6 +24,7 @@ mod disks;
 mod draining;
 mod evidence;
 mod full_disks;
+mod giving;
 mod globals;
 mod hands;
 mod lives;

@@ -72,7 +72,8 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
         for made in &client.made {
-            let confirmed = client.core.unconfirmed_calls() == 0 && client.ended.is_none();
+            let is_given_up = client.given_up.contains(&(made.entity, made.part, made.number));
+            let confirmed = client.core.unconfirmed_calls() == 0 && client.ended.is_none() && !is_given_up;
             let counts = marks(made.method).iter().map(|mark| {
                 let count = left
                     .get(&((*mark).to_owned(), u64::from(made.id)))

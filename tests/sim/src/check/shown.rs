@@ -11,17 +11,19 @@ use crate::{archive::Archive, world::World};
 pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
+        let mut viewer = None;
         for told in &client.told {
             let found = match told {
+                Event::Connected { entity, .. } | Event::Controls { entity, .. } => {
+                    viewer = Some(*entity);
+                    Ok(())
+                }
                 Event::Shown(showing) => {
                     let event = archive.histories.get(&(showing.entity, showing.part));
                     let event = event.and_then(|history| history.get(&showing.number)?.first());
                     match event {
                         None => Err("it is not in the archive".to_owned()),
-                        Some(event) => {
-                            let viewer = client.core.controls().map(|(entity, _)| entity);
-                            same(world, archive, (viewer, showing), event)
-                        }
+                        Some(event) => same(world, archive, (viewer, showing), event),
                     }
                 }
                 Event::Refreshed { part, entity, upto, .. } => {

@@ -1,9 +1,10 @@
 //! Creation on other owners: players lay eggs anywhere, and beside eggs that were created. An egg writes global data,
-//! registers under one of a few keys, and breaks after a moment.
+//! registers under one of a few keys, and breaks after a moment. Some players give their client to an egg of theirs, on
+//! whichever owner that is. An egg that breaks gives its client back.
 
 use annals_def::Value;
 use annals_event::GlobalScope;
-use annals_ids::{Mailbox, TypeId};
+use annals_ids::{Mailbox, MemberId, Part, TypeId};
 use annals_node::{
     Context, Request,
     inquiry::{Learned, NotLearned},
@@ -13,6 +14,9 @@ use annals_node::{
 pub const EGG: &str = "Egg";
 
 const TYPE: TypeId = TypeId(3);
+
+/// The player that laid an egg.
+const LAYER: MemberId = MemberId(1);
 
 /// Game time after which no more eggs are laid, milliseconds.
 const LAST_EGG: u64 = 30_000;
@@ -32,23 +36,35 @@ const NESTS: [&str; 2] = ["nest", "other nest"];
 pub(super) const DEFINITION: &str = r"<root>
   <Properties>
     <cracks> <Type> UINT32 </Type> <Flags> BASE </Flags> </cracks>
+    <layer> <Type> MAILBOX </Type> <Flags> BASE </Flags> </layer>
   </Properties>
 </root>";
 
 /// A player lays an egg anywhere.
 pub(super) fn lay(context: &mut Context<'_>) {
     if context.now().0 <= LAST_EGG {
-        let laid = context.create_base_anywhere(EGG, Vec::new(), TIMEOUT, (LAID, Vec::new()));
+        let layer = Value::Mailbox(Some(context.mailbox(Part::Base)));
+        let laid = context.create_base_anywhere(EGG, vec![(LAYER, layer)], TIMEOUT, (LAID, Vec::new()));
         laid.unwrap_or_else(|denied| panic!("{denied}"));
     }
 }
 
-/// The answer to a request: sometimes another egg is laid beside the new one.
-pub(super) fn learned(context: &mut Context<'_>, outcome: &Result<Learned, NotLearned>) {
+/// The answer to a request: sometimes another egg is laid beside the new one, or the client becomes the egg if the plan
+/// has that.
+pub(super) fn learned(context: &mut Context<'_>, outcome: &Result<Learned, NotLearned>, gives: bool) {
     match outcome {
+        Ok(Learned::Created { mailbox }) if gives && context.roll().is_multiple_of(3) => become_egg(context, *mailbox),
         Ok(Learned::Created { mailbox }) if context.roll().is_multiple_of(2) => lay_beside(context, *mailbox),
         Ok(Learned::Created { .. }) | Err(NotLearned::Late) => {}
         other => panic!("{other:?}"),
+    }
+}
+
+/// A player gives its client to an egg, if it has one. The egg may have broken by then.
+fn become_egg(context: &mut Context<'_>, to: Mailbox) {
+    if context.part() == Part::Base && context.client().is_some() {
+        let from = context.entity();
+        let _ = context.request(Request::GiveClient { from, to });
     }
 }
 
@@ -117,9 +133,14 @@ pub(super) fn write_cell_data(context: &mut Context<'_>, number: u32) {
     }
 }
 
-/// An egg breaks.
+/// An egg breaks. Its client goes back to the player that laid it, if that is there.
 pub(super) fn timer(context: &mut Context<'_>) {
     let entity = context.entity();
+    if let (Some(_), Ok(Value::Mailbox(Some(to)))) =
+        (context.client(), context.get("layer").map(std::borrow::Cow::into_owned))
+    {
+        let _ = context.request(Request::GiveClient { from: entity, to });
+    }
     let asked = context.request(Request::Destroy { entity });
     asked.unwrap_or_else(|denied| panic!("{denied}"));
 }

@@ -20,10 +20,10 @@ const ARRIVAL: f32 = 5.0;
 impl BaseBehaviour for Rules {
     /// Runs when a player has logged in. If the avatar is still in the world, it gets the client.
     fn client_attached(&self, own: &mut Base<'_, '_>) -> Result<(), Denied> {
-        let Some(avatar) = own.avatar()? else {
+        let Some(to) = own.avatar()? else {
             return enter(own);
         };
-        let (from, to) = (own.context.entity(), avatar.entity);
+        let from = own.context.entity();
         own.context.request(Request::GiveClient { from, to })
     }
 
@@ -56,7 +56,7 @@ fn enter(own: &mut Base<'_, '_>) -> Result<(), Denied> {
         berries: Some(berries),
         ..avatar::NewCell::default()
     };
-    let (from, to) = (own.context.entity(), avatar.0.entity);
+    let (from, to) = (own.context.entity(), avatar.0);
     // The order matters: the cell part must begin with its client.
     own.context.request(Request::GiveClient { from, to })?;
     let place = somewhere(own.context, ARRIVAL);
