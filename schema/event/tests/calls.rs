@@ -9,7 +9,7 @@ use annals_event::{
 };
 use annals_ids::{
     Address, CallNumber, DatabaseId, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, SessionId, SpaceId,
-    TypeId,
+    TypeId, WorldTime,
 };
 
 fn bytes(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -319,6 +319,7 @@ fn calls_that_give_a_client_away_have_these_bytes() {
             token: [8; 32],
             former_token,
             account,
+            opened: WorldTime(11),
             gives_way,
         }))
     };
@@ -332,10 +333,13 @@ fn calls_that_give_a_client_away_have_these_bytes() {
     let with = |kind: u8, rest: &[u8]| [&[kind, 9][..], &mailbox, &[7], rest].concat();
     check([
         (Call::Store, vec![23]),
-        (given(None, None, false), with(24, &[&[8; 32][..], &[0, 0, 0]].concat())),
+        (
+            given(None, None, false),
+            with(24, &[&[8; 32][..], &[0, 0, 11, 0]].concat()),
+        ),
         (
             given(Some([3; 32]), Some(DatabaseId(5)), true),
-            with(24, &[&[8; 32][..], &[1], &[3; 32], &[1, 5, 1]].concat()),
+            with(24, &[&[8; 32][..], &[1], &[3; 32], &[1, 5, 11, 1]].concat()),
         ),
         (
             taken(GivenOutcome::Taken { token: [8; 32] }),

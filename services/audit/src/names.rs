@@ -237,7 +237,7 @@ impl Words<'_> {
             Body::ClientSet(Some(client)) => format!("has client session {} of owner {}", client.session, client.proxy),
             Body::ClientSet(None) => "has no client".to_owned(),
             Body::Placed(Some(owner)) => format!("its cell part is at owner {owner}"),
-            Body::Placed(None) => "its cell part is no more".to_owned(),
+            Body::Placed(None) => "its cell part has ended".to_owned(),
             Body::CellEnding => "ends, and its state returns to its base part".to_owned(),
             Body::CellReturned { .. } => "the state of its last cell part has returned".to_owned(),
             Body::Offloaded { to, number } => format!("handed over to owner {to} in call {number}"),
@@ -270,11 +270,11 @@ impl Words<'_> {
                 let cell = Subject::Entity(creation.entity, Part::Cell);
                 format!("create {} at {}", self.subject(cell), place(&creation.place))
             }
-            Call::DestroyCell => "cease".to_owned(),
-            Call::Locate => "say where you are".to_owned(),
+            Call::DestroyCell => "end".to_owned(),
+            Call::Locate => "report its place".to_owned(),
             Call::OpenSpace(space) => format!("open space {space} again"),
             Call::Placed(Some(owner)) => format!("the cell part is at owner {owner}"),
-            Call::Placed(None) => "the cell part is no more".to_owned(),
+            Call::Placed(None) => "the cell part has ended".to_owned(),
             Call::Witness(Some(client)) => format!("serve client session {}", client.session),
             Call::Witness(None) => "serve no client".to_owned(),
             Call::Onload { entity, .. } => format!("take over {}", self.subject(Subject::Entity(*entity, Part::Cell))),

@@ -6,7 +6,7 @@ use annals_node::{Begun, Denied, NotOpened, Output, OwnerContext, Stored};
 
 use crate::{
     input::{Begin, CheckedOut},
-    internal_waits::InternalWait,
+    internal_waits::is_about_to_end,
     role::BaseRole,
 };
 
@@ -70,7 +70,7 @@ pub(crate) fn live(cx: &OwnerContext, wanted: &CheckedOut) -> Result<Option<Enti
 fn is_outdated(cx: &OwnerContext, entity: EntityId, checkout: u64) -> bool {
     cx.image(entity).is_none_or(|image| {
         let life = image.base().map_or(0, |base| base.checkout);
-        life < checkout || InternalWait::CellEnds.is_set(image)
+        life < checkout || is_about_to_end(image)
     })
 }
 

@@ -13,6 +13,7 @@ use annals_wire::client::{
 use crate::{
     activation,
     input::{CheckedOut, DuplicateLogin, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
+    internal_waits::InternalWait,
     role::BaseRole,
     session::{FormerSession, Phase, Session},
     view::OwnView,
@@ -75,7 +76,8 @@ impl BaseRole {
             self.replace_session(cx, before, Some(wanted.account.database));
         }
         let until = cx.now().mono.after(TICKET_WINDOW);
-        let expected = Session::new(entity, Phase::Expected { until }, Some(wanted));
+        let mut expected = Session::new(entity, Phase::Expected { until }, Some(wanted));
+        expected.opened = cx.now().world;
         self.sessions.insert(session, expected);
         self.newest = self.newest.max(session);
         cx.record_for(entity, false, Body::TokenSet(wanted.ticket));
@@ -91,10 +93,12 @@ impl BaseRole {
         connected || self.sessions.is_played(account.database)
     }
 
-    /// Sets the client of an entity on both of its parts.
+    /// Sets the client of an entity on both of its parts. What it waited for because of its former client is over.
     pub(crate) fn set_client(&mut self, cx: &mut OwnerContext, entity: EntityId, session: Option<SessionId>) {
         let proxy = cx.owner();
         let client = session.map(|session| ClientLink { session, proxy });
+        InternalWait::ClientTaken.clear(cx, entity);
+        InternalWait::ClientComes.clear(cx, entity);
         cx.record_for(entity, false, Body::ClientSet(client));
         self.set_witness(cx, entity, client);
     }
@@ -207,6 +211,7 @@ impl BaseRole {
         session.movements = movements;
         session.end_view(comes_first.then(|| shown.beginning()));
         let type_id = shown.client_type();
+        InternalWait::ClientComes.clear(cx, entity);
         cx.record_for(entity, false, Body::TokenSet(fresh_token.digest().0));
         if let Some(connection) = self.sessions.set_phase(id, Phase::Connected(connection)) {
             let reason = CloseReason::Replaced;

@@ -13,21 +13,33 @@ pub(crate) enum InternalWait {
     CellBegins,
     /// Waits for its cell part to be gone; then the entity is destroyed.
     CellEnds,
-    /// Waits for another owner to take its client.
+    /// Waits for another owner to take its client. The note has the time at which that was called last.
     ClientTaken,
-    /// Is to be destroyed once it waits no more for another owner to take its client.
+    /// Is destroyed once it no longer waits for another owner to take its client.
     EndsAfterClient,
+    /// Waits for a client that another owner has given to it.
+    ClientComes,
+}
+
+/// Whether a base part is about to end, so that it gets no client any more.
+pub(crate) fn is_about_to_end(image: &Image) -> bool {
+    InternalWait::CellEnds.is_set(image) || InternalWait::EndsAfterClient.is_set(image)
 }
 
 impl InternalWait {
     /// Records that an entity begins this wait.
     pub(crate) fn set(self, cx: &mut OwnerContext, entity: EntityId) {
+        self.set_with(cx, entity, Vec::new());
+    }
+
+    /// The same, with a note.
+    pub(crate) fn set_with(self, cx: &mut OwnerContext, entity: EntityId, note: Vec<u8>) {
         let (to, number) = (Address::Owner(cx.owner()), self.number());
         let awaiting = Awaiting {
             // No deadline: only the awaited event ends the wait.
             deadline: WorldTime(u64::MAX),
             then: 0,
-            note: Vec::new(),
+            note,
         };
         cx.record_for(entity, false, Body::Awaits { to, number, awaiting });
     }
@@ -36,6 +48,12 @@ impl InternalWait {
     pub(crate) fn is_set(self, image: &Image) -> bool {
         let key = (Address::Owner(image.home), self.number());
         image.links.awaiting.contains_key(&key)
+    }
+
+    /// The note of the wait of a base part, if it is in this wait.
+    pub(crate) fn note(self, image: &Image) -> Option<&[u8]> {
+        let key = (Address::Owner(image.home), self.number());
+        image.links.awaiting.get(&key).map(|awaiting| awaiting.note.as_slice())
     }
 
     /// Records that the wait is over. Returns whether there was one.
@@ -54,6 +72,7 @@ impl InternalWait {
             InternalWait::CellEnds => CallNumber(2),
             InternalWait::ClientTaken => CallNumber(3),
             InternalWait::EndsAfterClient => CallNumber(4),
+            InternalWait::ClientComes => CallNumber(5),
         }
     }
 }

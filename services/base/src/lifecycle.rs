@@ -139,13 +139,10 @@ impl BaseRole {
 
     /// Destroys an entity: its cell part first, and then the base part.
     pub(crate) fn destroy(&mut self, cx: &mut OwnerContext, entity: EntityId) {
-        let Some(image) = cx.image(entity) else { return };
-        if InternalWait::ClientTaken.is_set(image) {
-            if !InternalWait::EndsAfterClient.is_set(image) {
-                InternalWait::EndsAfterClient.set(cx, entity);
-            }
+        if self.waits_for_client(cx, entity) {
             return;
         }
+        let Some(image) = cx.image(entity) else { return };
         if image.base().is_none_or(|base| base.cell.is_none()) {
             if is_returning(image, entity) {
                 cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
@@ -194,6 +191,9 @@ impl BaseRole {
                 }
             }
             None if InternalWait::CellEnds.clear(cx, entity) => {
+                if self.waits_for_client(cx, entity) {
+                    return;
+                }
                 cx.run(entity, &Nowhere, |behaviour, context| behaviour.cell_lost(context));
                 self.finish(cx, entity);
             }

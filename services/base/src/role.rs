@@ -19,6 +19,7 @@ use crate::{
     bans::RecentBans,
     downloads::Downloads,
     input::{BaseInput, Counters, RESUME_WINDOW},
+    internal_waits::InternalWait,
     lifecycle::{destroy_cell, store, store_for_cell},
     session::{FormerSession, Phase, Session, Sessions},
     view::OwnView,
@@ -55,7 +56,11 @@ impl BaseRole {
         let until = now.after(RESUME_WINDOW);
         for (entity, image) in &state.entities {
             if let Some(client) = image.client {
-                sessions.insert(client.session, Session::new(*entity, Phase::Away { until }, None));
+                let phase = match InternalWait::ClientComes.is_set(image) {
+                    true => Phase::Expected { until },
+                    false => Phase::Away { until },
+                };
+                sessions.insert(client.session, Session::new(*entity, phase, None));
             }
         }
         let clients = state.entities.values().filter_map(|image| image.client);
@@ -116,6 +121,7 @@ impl BaseRole {
         cx.run(ended.entity, &Nowhere, |behaviour, context| {
             behaviour.client_lost(context);
         });
+        self.end_after_client(cx, ended.entity);
     }
 
     /// Ends a session because a later one takes its place at its entity. If the two sessions are of different accounts,
@@ -229,7 +235,8 @@ impl Role for BaseRole {
                 | Request::Register { .. }
                 | Request::Deregister { .. }
         );
-        let waits = needs_map && (self.map.is_none() || !self.unplaced.is_empty());
+        let leaves = matches!(&request, Request::GiveClient { to, .. } if to.home != cx.owner());
+        let waits = (needs_map || leaves) && (self.map.is_none() || !self.unplaced.is_empty());
         if waits && self.unplaced.len() < UNPLACED_LIMIT {
             self.unplaced.push_back((by, request));
         } else {

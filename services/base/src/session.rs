@@ -1,8 +1,8 @@
 //! Sessions: clients that are expected, connected or away, and the connection of each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use annals_ids::{CallNumber, DatabaseId, EntityId, OwnerId, SessionId};
+use annals_ids::{CallNumber, DatabaseId, EntityId, OwnerId, SessionId, WorldTime};
 use annals_node::{ConnectionId, time::Mono};
 use annals_wire::client::Movements;
 
@@ -26,6 +26,8 @@ pub(crate) struct Session {
     pub(crate) ticket: Option<[u8; 32]>,
     /// The account for which it was opened; `None` after a take-over.
     pub(crate) account: Option<Account>,
+    /// When it was opened; zero after a take-over.
+    pub(crate) opened: WorldTime,
     /// Policy with which it was opened, for an account that already has a client.
     pub(crate) duplicate: DuplicateLogin,
     /// Digest of the previous token. It is valid until the client sends a frame under the new one, because the frame
@@ -107,6 +109,7 @@ impl Session {
                 id: opened.account.database,
                 name: Some(opened.name.clone()),
             }),
+            opened: WorldTime(0),
             duplicate: opened.map_or_else(DuplicateLogin::default, |opened| opened.duplicate),
             former_token: None,
             movements: Movements::Plain,
@@ -166,6 +169,8 @@ pub(crate) struct Sessions {
     due: BTreeSet<(Mono, SessionId)>,
     /// The newest sessions that a later log-in has replaced, or whose client was given to another owner.
     former: BTreeMap<SessionId, FormerSession>,
+    /// The same sessions, oldest first; also some that have returned.
+    formerly: VecDeque<SessionId>,
 }
 
 /// Digests of a session's newest token and of the previous one.
@@ -227,8 +232,12 @@ impl Sessions {
     /// Remembers what became of a session.
     pub(crate) fn remember(&mut self, id: SessionId, former: FormerSession) {
         self.former.insert(id, former);
-        if self.former.len() > MAX_FORMER {
-            self.former.pop_first();
+        self.formerly.push_back(id);
+        if self.formerly.len() > MAX_FORMER
+            && let Some(oldest) = self.formerly.pop_front()
+            && !self.formerly.contains(&oldest)
+        {
+            self.former.remove(&oldest);
         }
     }
 

@@ -206,8 +206,11 @@ export class ClientCore {
         if (body !== undefined) {
           this.outputs.push({ kind: "close", attempt, reason: "Malformed" });
         }
-        // The base may still be where it was.
-        return this.rest(now, this.session === undefined ? "logIn" : "connect");
+        if (this.session === undefined) {
+          return this.rest(now, "logIn");
+        }
+        // The base may still be where it was, if that was ever known.
+        return this.rest(now, this.session.epoch > 0n ? "connect" : "locate");
     }
   }
 
@@ -474,6 +477,7 @@ export class ClientCore {
       case "NotHeld":
         return this.rest(now, then);
       case "Throttled":
+        this.endMove("Lost");
         this.phase = { kind: "resting", until: now + THROTTLED_FOR, then };
         return;
       default:

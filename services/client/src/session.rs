@@ -521,8 +521,11 @@ impl ClientCore {
             Some(LoginAnswer::Refused(reason)) => self.login_refused(now, reason),
             Some(LoginAnswer::Banned(ban)) => self.banned(ban),
             Some(LoginAnswer::Queued(queued)) => self.queued(now, queued),
-            // The base may still be where it was.
-            None if self.session.is_some() => self.rest(now, Next::Connect),
+            // The base may still be where it was, if that was ever known.
+            None if self.session.as_ref().is_some_and(|session| session.epoch > Epoch(0)) => {
+                self.rest(now, Next::Connect);
+            }
+            None if self.session.is_some() => self.rest(now, Next::Locate),
             None => self.rest(now, Next::LogIn),
         }
     }
@@ -545,6 +548,7 @@ impl ClientCore {
         match reason {
             LoginRefusal::Busy | LoginRefusal::NotHeld => self.rest(now, asked),
             LoginRefusal::Throttled => {
+                self.end_move(CloseReason::Lost);
                 let until = now.after(THROTTLED_FOR);
                 self.phase = Phase::Resting { until, then: asked };
             }

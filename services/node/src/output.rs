@@ -282,7 +282,8 @@ pub enum Request {
         key: String,
     },
     /// From a cell part: store its entity (`writeToDB`), as [`Context::store`](crate::Context::store) does on the base
-    /// part. What the cell part has recorded before is stored.
+    /// part. What the cell part has recorded before is stored. If no id is left for a new stored entity, `request_denied` of
+    /// the base part is called.
     Store { entity: EntityId },
     /// Open a space again, if it is destroyed.
     OpenSpace {

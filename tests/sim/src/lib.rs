@@ -76,8 +76,8 @@ pub struct Report {
     pub downloaded: u64,
     /// Calls of client methods for one client alone.
     pub directed: usize,
-    /// Clients that went to another owner.
-    pub given: usize,
+    /// Clients that another owner has given, and those that arrived.
+    pub given: (usize, usize),
     /// Cell parts whose destruction another part requested.
     pub ended: usize,
     /// Bytes of batches that retention deleted.

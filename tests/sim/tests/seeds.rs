@@ -45,7 +45,7 @@ fn plan(seed: u64) -> Plan {
 fn say(seeds: u64, sum: &Report) {
     println!(
         "{} seeds: {} batches, {} things shown, {} changes of parts shown, {} calls, {} hand-overs, {} entries of the ledger, \
-         {} trades settled, {} activations of pets, {} eggs laid, {} of them asked for by cells, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} clients given to another owner, {} cell parts ended by others, \
+         {} trades settled, {} activations of pets, {} eggs laid, {} of them asked for by cells, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} clients given to another owner, {} of them arrived, {} cell parts ended by others, \
          {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
          {} owners released by draining processes, {} taken over by followers, {} clients that switched, \
@@ -67,7 +67,8 @@ fn say(seeds: u64, sum: &Report) {
         sum.further.1,
         sum.downloaded,
         sum.directed,
-        sum.given,
+        sum.given.0,
+        sum.given.1,
         sum.ended,
         sum.deleted,
         sum.written,
@@ -146,7 +147,9 @@ fn has_everything(sum: &Report) -> bool {
         && sum.registered > 0
         && sum.carried > 0
         && sum.directed > 0
-        && sum.given > 0
+        // Some entities that a client was given to end before it comes.
+        && sum.given.1 > 0
+        && sum.given.1 * 5 >= sum.given.0 * 4
         && sum.further.1 > 0;
     sum.trades > 0
         && sum.answers > 0
@@ -203,7 +206,8 @@ fn add(sum: &mut Report, report: &Report) {
     sum.further.1 += report.further.1;
     sum.downloaded += report.downloaded;
     sum.directed += report.directed;
-    sum.given += report.given;
+    sum.given.0 += report.given.0;
+    sum.given.1 += report.given.1;
     sum.ended += report.ended;
     sum.deleted += report.deleted;
     sum.written += report.written;

@@ -1,6 +1,6 @@
 //! The hand-over of a client to a base part at another owner (rule C20).
 
-use annals_ids::{DatabaseId, EntityId, Mailbox, SessionId};
+use annals_ids::{DatabaseId, EntityId, Mailbox, SessionId, WorldTime};
 
 use super::{
     call::{put_option, take_bool, take_option, take_text},
@@ -22,6 +22,8 @@ pub struct GivenClient {
     pub former_token: Option<[u8; 32]>,
     /// The account for which the session was opened, if it is known.
     pub account: Option<DatabaseId>,
+    /// When the session was opened; zero if that is not known any more. Of two clients of an entity, the later one stays.
+    pub opened: WorldTime,
     /// If the receiving entity has a connected client already: whether that one stays, and this session ends.
     pub gives_way: bool,
 }
@@ -45,6 +47,7 @@ impl GivenClient {
         out.extend(self.token);
         put_option(out, self.former_token.as_ref(), |out, token| out.extend(token));
         put_option(out, self.account.as_ref(), |out, account| put_number(out, account.0));
+        put_number(out, self.opened.0);
         out.push(u8::from(self.gives_way));
     }
 
@@ -56,6 +59,7 @@ impl GivenClient {
             token: reader.array("token")?,
             former_token: take_option(reader, |reader| reader.array("token"))?,
             account: take_option(reader, |reader| reader.number("account").map(DatabaseId))?,
+            opened: WorldTime(reader.number("time")?),
             gives_way: take_bool(reader)?,
         })
     }

@@ -1,7 +1,7 @@
 //! `annals realm ban`, `unban` and `bans`: accounts that may not play.
 //!
-//! A ban is a record in the store. What is left then is to end the sessions of the account: the base that has it is asked
-//! until it confirms.
+//! A ban is a record in the store. What is left then is to end the sessions of the account: every base is asked until it
+//! confirms.
 
 use std::{
     io::{self, Write, stdout},
@@ -14,6 +14,7 @@ use annals_db::{
     MAX_NAME_BYTES, MAX_REASON_BYTES, accounts,
     bans::{self, BanRecord, Decision, NotDecided},
 };
+use annals_director::read_owners;
 use annals_evidence::words;
 use annals_host::{
     clock,
@@ -21,7 +22,7 @@ use annals_host::{
     nats::Bus,
     process::{AskError, request},
 };
-use annals_ids::{DatabaseId, WallTime};
+use annals_ids::{DatabaseId, OwnerId, OwnerKind, WallTime};
 use annals_store::{Store, StoreError};
 use annals_wire::{
     Subjects,
@@ -116,7 +117,7 @@ pub(super) enum NotBanned {
 enum Sessions {
     /// None is left; so many were ended.
     Ended(u32),
-    /// No base has confirmed that none is left. The last obstacle.
+    /// Not all bases have confirmed that none is left. The last obstacle.
     Unconfirmed(String),
 }
 
@@ -223,19 +224,34 @@ async fn find(store: &Store, who: &Who) -> Result<DatabaseId, NotBanned> {
     is_stored.then_some(account).ok_or_else(no_account)
 }
 
-/// Asks the base that has the account to end its sessions, until it confirms.
+/// Asks all bases to end the account's sessions, each until it confirms: a client may have been given to an entity at any
+/// of them.
 async fn end_sessions(
+    store: &Store,
+    bus: (&Bus, &Subjects),
+    banned: (DatabaseId, &Told),
+) -> Result<Sessions, StoreError> {
+    let begun = Instant::now();
+    let mut ended = 0;
+    // A log-in that comes to an owner of a base later finds the ban.
+    let owners = read_owners(store).await?;
+    for (owner, _) in owners.iter().filter(|(_, record)| record.kind == OwnerKind::Base) {
+        match end_sessions_on(store, bus, banned, (*owner, begun)).await? {
+            Sessions::Ended(sessions) => ended += sessions,
+            unconfirmed @ Sessions::Unconfirmed(_) => return Ok(unconfirmed),
+        }
+    }
+    Ok(Sessions::Ended(ended))
+}
+
+async fn end_sessions_on(
     store: &Store,
     (bus, subjects): (&Bus, &Subjects),
     (account, told): (DatabaseId, &Told),
+    (owner, begun): (OwnerId, Instant),
 ) -> Result<Sessions, StoreError> {
-    let begun = Instant::now();
     loop {
-        // Without a check-out it has no session. A log-in that checks it out from now on finds the ban.
-        let Some(checkout) = accounts::checkout_of(store, account).await? else {
-            return Ok(Sessions::Ended(0));
-        };
-        let session = bans::session_on(store, account, checkout.owner).await?;
+        let session = bans::session_on(store, account, owner).await?;
         let end = EndSessions {
             session: session.map_or(0, |session| session.0),
             ban: Some(WireBan::from(told)),
@@ -245,8 +261,7 @@ async fn end_sessions(
             order: Vec::new(),
             end_sessions: Some(end),
         };
-        let subject = subjects.orders(checkout.owner);
-        let asked: Result<OperatorOrdered, AskError> = request(bus, "base", subject, &ask).await;
+        let asked: Result<OperatorOrdered, AskError> = request(bus, "base", subjects.orders(owner), &ask).await;
         let last = match asked {
             Ok(answer) if answer.ended => return Ok(Sessions::Ended(answer.sessions)),
             Ok(answer) => answer.refused,

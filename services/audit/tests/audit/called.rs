@@ -158,7 +158,7 @@ fn calls_and_clients_are_described() {
         (confirmed(false), "took calls up to 3"),
         (confirmed(true), "no longer exists; calls up to 3 are lost"),
         (Body::ClientSet(None), "has no client"),
-        (Body::Placed(None), "its cell part is no more"),
+        (Body::Placed(None), "its cell part has ended"),
     ] {
         let found = said(body);
         assert!(found.ends_with(words), "{found}");

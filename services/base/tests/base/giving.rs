@@ -1,18 +1,22 @@
 //! Clients that are given to entities at another owner, and taken from there.
 
+use std::sync::OnceLock;
+
 use annals_base::BaseInput;
 use annals_event::{Call, GivenClient, GivenOutcome};
-use annals_ids::{CallNumber, DatabaseId, EntityId, Mailbox, Part, SessionId};
+use annals_ids::{CallNumber, DatabaseId, EntityId, Mailbox, OwnerId, Part, SessionId, WorldTime};
 use annals_node::{Context, Request};
 use annals_wire::{
+    SpaceMap,
     bus::{CallMessage, Message},
-    client::{CloseReason, Proof, Rejection, Secret},
+    client::{CloseReason, Proof, Rejection, Secret, ToServer},
 };
 
 use crate::{
     bans::ban,
-    game::{AVATAR, Game},
-    host::{BASE, Host, OTHER, call_of_other, map},
+    cell::Cell,
+    game::{AVATAR, Game, create_cell},
+    host::{BASE, CELL, Host, OTHER, call_of_other, map},
     lifecycle::trail,
     player::{Entrance, Player, log_in},
 };
@@ -41,7 +45,10 @@ fn player_with(errand: fn(&mut Context<'_>)) -> (Host, Player, EntityId) {
         errand: Some(errand),
         ..Game::default()
     });
-    host.role(BaseInput::Map(map()));
+    host.role(BaseInput::Map(SpaceMap {
+        bases: [BASE, OTHER].into(),
+        ..map()
+    }));
     let player = log_in(&mut host, 5, 1);
     let (entity, _) = player.entity.expect("it was welcomed");
     (host, player, entity)
@@ -271,7 +278,8 @@ fn given_to(to: Mailbox, player: &Player) -> GivenClient {
         session: player.session,
         token: digest(player),
         former_token: None,
-        account: Some(DatabaseId(6)),
+        account: Some(DatabaseId(5)),
+        opened: WorldTime(u64::MAX),
         gives_way: false,
     }
 }
@@ -321,9 +329,10 @@ fn a_client_of_another_owner_is_expected_and_admitted_also_by_the_next_process()
         host.settle();
         player.listen(&mut host);
         assert!(player.has.is_some(), "it is shown its entity");
-        if !crashes {
-            assert_eq!(trail(&host, to.entity), "bA");
-        }
+        let expected = if crashes { "brA" } else { "bA" };
+        assert_eq!(trail(&host, to.entity), expected);
+        player.connect(&mut host, 2);
+        assert_eq!(trail(&host, to.entity), expected, "it comes once");
     }
 }
 
@@ -362,6 +371,154 @@ fn a_client_whose_welcome_was_lost_is_admitted_with_the_token_before_it() {
 }
 
 #[test]
+fn an_answer_that_comes_late_is_not_relied_on() {
+    let (mut host, mut player, entity) = player_with(give_far);
+    run_errand(&mut host, entity);
+    let first = offer(&mut host);
+    host.pass(RESUME_MS);
+    let repeated = offers(&mut host);
+    assert!(repeated.iter().all(|(_, given)| *given == first), "{repeated:?}");
+    answer(&mut host, 1, &first, taken(&first));
+    player.listen(&mut host);
+    assert_eq!(player.given, None, "the other owner may not expect it any more");
+    let second = offer(&mut host);
+    answer(&mut host, 2, &second, taken(&second));
+    player.listen(&mut host);
+    assert_eq!(player.given, Some(OTHER));
+}
+
+#[test]
+fn a_client_that_is_given_again_is_expected_for_longer() {
+    let (mut host, to, mut player) = host_with_account();
+    let given = given_to(to, &player);
+    take(&mut host, 1, &given);
+    host.pass(RESUME_MS - 2_000);
+    assert_eq!(take(&mut host, 2, &given), taken(&given));
+    host.pass(RESUME_MS - 2_000);
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+    // Also if it was lost meanwhile.
+    let (mut host, to, mut player) = host_with_account();
+    let given = given_to(to, &player);
+    take(&mut host, 1, &given);
+    host.pass(RESUME_MS);
+    assert_eq!(take(&mut host, 2, &given), taken(&given));
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+}
+
+#[test]
+fn a_client_is_not_given_to_an_owner_that_is_no_base() {
+    let (mut host, player, entity) = player_with(|context| {
+        let from = context.entity();
+        for home in [CELL, OwnerId(9_999), OwnerId::OUTSIDE] {
+            let to = Mailbox { home, ..FAR };
+            context.request(Request::GiveClient { from, to }).unwrap();
+        }
+    });
+    run_errand(&mut host, entity);
+    assert_eq!(trail(&host, entity), "bAKKK");
+    assert!(host.image(entity).client.is_some(), "{:?}", player.session);
+}
+
+#[test]
+fn the_end_of_an_entity_waits_no_longer_than_it_has_its_client() {
+    let (mut host, player, entity) = player_with(|context| {
+        give_far(context);
+        let entity = context.entity();
+        context.request(Request::Destroy { entity }).unwrap();
+    });
+    run_errand(&mut host, entity);
+    host.pass(1_000);
+    assert_eq!(trail(&host, entity), "bA", "the other owner does not answer");
+    player.send(&mut host, &ToServer::Bye);
+    host.settle();
+    assert_eq!(trail(&host, entity), "bALd");
+}
+
+#[test]
+fn an_entity_whose_end_is_under_way_ends_after_its_client_was_taken() {
+    // The account's client becomes an avatar, which is then to end.
+    static AVATAR_OF_CLIENT: OnceLock<Mailbox> = OnceLock::new();
+    let (mut host, mut player, account) = player_with(|context| {
+        let Some(avatar) = AVATAR_OF_CLIENT.get() else {
+            let to = context.create_base("Avatar", Vec::new()).unwrap();
+            AVATAR_OF_CLIENT.set(to).unwrap();
+            let from = context.entity();
+            context.request(Request::GiveClient { from, to }).unwrap();
+            return context.request(create_cell(to.entity)).unwrap();
+        };
+        let from = avatar.entity;
+        context.request(Request::Destroy { entity: from }).unwrap();
+        context.request(Request::GiveClient { from, to: FAR }).unwrap();
+    });
+    let mut cell = Cell::new(CELL);
+    run_errand(&mut host, account);
+    host.sent.retain(|(to, _)| *to == CELL);
+    cell.work(&mut host);
+    player.listen(&mut host);
+    let (entity, _) = player.entity.expect("it was welcomed");
+    assert_eq!(trail(&host, entity), "bAg");
+    run_errand_numbered(&mut host, account, 2);
+    let (others, for_cell) = std::mem::take(&mut host.sent)
+        .into_iter()
+        .partition(|(to, _)| *to != CELL);
+    host.sent = for_cell;
+    cell.work(&mut host);
+    host.sent = others;
+    let given = offer(&mut host);
+    player.listen(&mut host);
+    assert_eq!(player.closed, None, "it stays until it is taken");
+    answer(&mut host, 1, &given, taken(&given));
+    player.listen(&mut host);
+    assert_eq!((player.given, player.closed), (Some(OTHER), Some(CloseReason::Moved)));
+    assert!(trail(&host, entity).ends_with("ld"), "{}", trail(&host, entity));
+}
+
+#[test]
+fn the_session_of_an_earlier_log_in_ends_when_it_is_given_to_a_played_entity() {
+    let mut host = Host::new();
+    let mut present = log_in(&mut host, 5, 1);
+    let (entity, _) = present.entity.expect("it was welcomed");
+    let (to, player) = given_player(&mut host, entity);
+    let given = GivenClient {
+        opened: WorldTime(1),
+        ..given_to(to, &player)
+    };
+    assert_eq!(take(&mut host, 1, &given), GivenOutcome::InUse);
+    present.listen(&mut host);
+    assert_eq!(present.closed, None);
+}
+
+#[test]
+fn a_client_that_is_given_back_before_it_has_left_stays() {
+    let (mut host, mut player, entity) = player_with(give_far);
+    run_errand(&mut host, entity);
+    let first = offer(&mut host);
+    player.connect(&mut host, 2);
+    player.listen(&mut host);
+    // The other entity, which expects the first token, gives it back; this owner has not given it again yet.
+    let back = GivenClient {
+        from: FAR.entity,
+        to: Mailbox {
+            entity,
+            home: BASE,
+            ..FAR
+        },
+        ..first.clone()
+    };
+    assert_eq!(take(&mut host, 1, &back), taken(&back));
+    answer(&mut host, 2, &first, taken(&first));
+    player.listen(&mut host);
+    assert_eq!((player.given, player.closed), (None, None));
+    player.connect(&mut host, 3);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed, "its own token is valid");
+}
+
+#[test]
 fn a_client_that_does_not_come_is_lost() {
     let (mut host, to, mut player) = host_with_account();
     let given = given_to(to, &player);
@@ -382,7 +539,6 @@ fn the_later_log_in_has_an_entity_unless_it_gives_way() {
         let (entity, _) = present.entity.expect("it was welcomed");
         let (to, player) = given_player(&mut host, entity);
         let given = GivenClient {
-            account: Some(DatabaseId(5)),
             gives_way,
             ..given_to(to, &player)
         };
@@ -406,13 +562,9 @@ fn a_client_is_refused_with_the_reason() {
         ..to
     };
     let outcome = take(&mut host, 1, &given_to(nowhere, &player));
-    assert_eq!(refused(&outcome), "the other entity has ended");
+    assert_eq!(refused(&outcome), "there is no such entity");
     assert_eq!(ban(&mut host, None), 0);
-    let banned = GivenClient {
-        account: Some(DatabaseId(5)),
-        ..given_to(to, &player)
-    };
-    let outcome = take(&mut host, 2, &banned);
+    let outcome = take(&mut host, 2, &given_to(to, &player));
     assert_eq!(refused(&outcome), "its account is banned");
     assert_eq!(host.owner.role().sessions(), 0);
     assert!(host.image(to.entity).client.is_none());

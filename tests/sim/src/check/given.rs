@@ -1,12 +1,17 @@
 //! Clients that are given to other owners (C20): each is answered once, and at rest each session is at one entity, whose
 //! base part waits for no answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use annals_event::{Body, Call, GivenOutcome};
-use annals_ids::{EntityId, OwnerId, Part, SessionId};
+use annals_event::{Body, Call, Subject};
+use annals_ids::{Address, CallNumber, EntityId, OwnerId, Part, SessionId};
 
 use crate::{archive::Archive, world::World};
+
+/// The numbers of a base part's waits for another owner to take its client, for its end after that, and for a client that
+/// another owner has given to it.
+const CLIENT_TAKEN: CallNumber = CallNumber(3);
+const CLIENT_COMES: CallNumber = CallNumber(5);
 
 /// Checks that each client that was given is at one entity.
 pub fn check(_world: &World, archive: &Archive) -> Vec<String> {
@@ -36,15 +41,12 @@ pub fn check(_world: &World, archive: &Archive) -> Vec<String> {
                 ));
             }
         }
-        // The wait of a base part for another owner to take its client.
-        let own = annals_ids::Address::Owner(image.home);
-        if image
-            .links
-            .awaiting
-            .keys()
-            .any(|(to, number)| *to == own && number.0 > 2)
-        {
-            wrong.push(format!("entity {entity} still waits for its client to be taken"));
+        let own = Address::Owner(image.home);
+        let mut waits = image.links.awaiting.keys().filter(|(to, _)| *to == own);
+        if waits.any(|(_, number)| (CLIENT_TAKEN..=CLIENT_COMES).contains(number)) {
+            wrong.push(format!(
+                "entity {entity} still waits for a client to be taken, or to come"
+            ));
         }
     }
     let several = entities.into_iter().filter(|(_, at)| at.len() > 1);
@@ -52,19 +54,27 @@ pub fn check(_world: &World, archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// Number of clients that went to another owner.
+/// Number of clients that an entity has expected from another owner, and of those that came.
 #[must_use]
-pub fn count(archive: &Archive) -> usize {
-    let is_taken = |call: &&Call| {
-        matches!(
-            call,
-            Call::ClientTaken {
-                outcome: GivenOutcome::Taken { .. },
-                ..
+pub fn count(archive: &Archive) -> (usize, usize) {
+    let (mut given, mut arrived) = (0, 0);
+    for (owner, log) in &archive.logs {
+        let mut expecting: BTreeSet<EntityId> = BTreeSet::new();
+        for event in log.iter().flat_map(|batch| &batch.events) {
+            let Subject::Entity(entity, Part::Base) = event.subject else {
+                continue;
+            };
+            match &event.body {
+                Body::Awaits { to, number, .. } if *to == Address::Owner(*owner) && *number == CLIENT_COMES => {
+                    given += 1;
+                    expecting.insert(entity);
+                }
+                Body::Admitted { .. } if expecting.remove(&entity) => arrived += 1,
+                _ => {}
             }
-        )
-    };
-    calls(archive).filter(is_taken).count()
+        }
+    }
+    (given, arrived)
 }
 
 fn calls(archive: &Archive) -> impl Iterator<Item = &Call> {
