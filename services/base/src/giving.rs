@@ -140,16 +140,15 @@ impl BaseRole {
     /// Takes a client that another owner gives to an entity here, and answers.
     pub(crate) fn take_given(&mut self, cx: &mut OwnerContext, caller: &Caller, given: &GivenClient) {
         let outcome = match self.expect_given(cx, given) {
-            Ok(token) => GivenOutcome::Taken { token },
+            Ok(()) => GivenOutcome::Taken { token: given.token },
             Err(NotTaken::InUse) => GivenOutcome::InUse,
             Err(NotTaken::Refused(why)) => GivenOutcome::Refused(why.to_owned()),
         };
         cx.answer_given(caller, given, outcome);
     }
 
-    /// Opens the session of a client that another owner gives to an entity here. Returns the digest of the token with
-    /// which it is expected.
-    fn expect_given(&mut self, cx: &mut OwnerContext, given: &GivenClient) -> Result<[u8; 32], NotTaken> {
+    /// Opens the session of a client that another owner gives to an entity here.
+    fn expect_given(&mut self, cx: &mut OwnerContext, given: &GivenClient) -> Result<(), NotTaken> {
         let GivenClient { session: id, token, .. } = *given;
         let to = given.to.entity;
         if to.fragment().is_some() {
@@ -184,34 +183,36 @@ impl BaseRole {
         self.downloads.restart(to);
         self.attach(cx, to, id, token);
         InternalWait::ClientComes.set(cx, to);
-        Ok(token)
+        Ok(())
     }
 
     /// A client of a session that is here already is given again: it has a new token since, or the other owner's answer
     /// came late. Or the other entity gives it back before it came there: then it stays here.
-    fn expect_again(&mut self, cx: &mut OwnerContext, given: &GivenClient) -> Result<[u8; 32], NotTaken> {
+    fn expect_again(&mut self, cx: &mut OwnerContext, given: &GivenClient) -> Result<(), NotTaken> {
         let GivenClient { session: id, token, .. } = *given;
         let to = given.to.entity;
         let until = cx.now().mono.after(RESUME_WINDOW);
+        let is_expected = waits(cx, InternalWait::ClientComes, to);
         let Some(known) = self.sessions.get_mut(id).filter(|known| known.entity == to) else {
             return Err(NotTaken::Refused("its session is at another entity there"));
         };
         if waits(cx, InternalWait::ClientTaken, to) {
-            if waits(cx, InternalWait::ClientComes, to) {
+            if is_expected {
                 return Err(NotTaken::Refused("the other entity is giving it back"));
             }
             if waits(cx, InternalWait::EndsAfterClient, to) {
                 return Err(NotTaken::Refused("the other entity is about to end"));
             }
             InternalWait::ClientTaken.clear(cx, to);
-            return Ok(token);
+            return Ok(());
         }
-        if known.phase.connection().is_none() {
+        // A client that has come has the newest token already.
+        if is_expected {
             known.former_token = given.former_token;
             self.sessions.set_phase(id, Phase::Expected { until });
             cx.record_for(to, false, Body::TokenSet(token));
         }
-        Ok(token)
+        Ok(())
     }
 
     /// The other owner has answered. The client is given again if it has another token by now, or if the answer comes so

@@ -51,6 +51,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("One owner's log", crate::log::exhibits::exhibits()),
         ("Calls", crate::calls::exhibits::exhibits()),
         ("Calls on cut logs", crate::cut::exhibits::exhibits()),
+        ("Clients given to another owner", crate::giving::exhibits::exhibits()),
         ("Hand-over", crate::handover::exhibits::exhibits()),
         ("Teleports", crate::teleport::exhibits::exhibits()),
         ("Ghosts and views", crate::view::exhibits::exhibits()),

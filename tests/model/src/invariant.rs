@@ -15,6 +15,8 @@ pub enum Invariant {
     ReplacedAppendsNothing,
     /// Each call takes effect once, in the order in which the calls were made, unless its receiver is gone.
     CallsTakeEffectOnce,
+    /// A client is admitted by one of the owners that it is given between.
+    ClientIsAdmitted,
     /// Each entity is real on one owner, or in flight to one.
     OneReal,
     /// Each real entity is in a space for which its owner is responsible.
@@ -63,6 +65,7 @@ impl fmt::Display for Invariant {
             Self::ReplacedShowsNothing => "a replaced process shows nothing",
             Self::ReplacedAppendsNothing => "a replaced process appends nothing",
             Self::CallsTakeEffectOnce => "each call takes effect once, in order",
+            Self::ClientIsAdmitted => "a client that is given away is admitted",
             Self::OneReal => "each entity is real on one owner, or in transit to one",
             Self::HeldWhereItStands => "each real entity is in a space of its owner",
             Self::ArchiveIsACut => "every prefix of the archive is a consistent cut",

@@ -14,6 +14,7 @@ pub mod cut;
 pub mod exhibit;
 pub mod explorer;
 pub mod faults;
+pub mod giving;
 pub mod handover;
 pub mod invariant;
 pub mod ledger;

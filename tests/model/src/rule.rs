@@ -96,6 +96,12 @@ pub enum Rule {
     C17Continued,
     /// C17: the next part begins once all calls of the former one are confirmed.
     C17Confirmed,
+    /// C20: the giving owner keeps the client until the other one expects it.
+    C20Keeps,
+    /// C20: an answer that names another token than the current one is not relied on.
+    C20Token,
+    /// C20: an answer that comes late is not relied on.
+    C20InTime,
     /// C13: the calls of a log that was cut get numbers of a new generation.
     C13Renumbered,
     /// H1: a hand-over is logged before the image leaves.
@@ -237,7 +243,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 115] = [
+const STATED: [(Rule, &str, &str); 118] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -384,6 +390,17 @@ const STATED: [(Rule, &str, &str); 115] = [
         "C17",
         "the next part begins once all calls of the former one are confirmed",
     ),
+    (
+        Rule::C20Keeps,
+        "C20",
+        "the giving owner keeps the client until the other one expects it",
+    ),
+    (
+        Rule::C20Token,
+        "C20",
+        "an answer that names another token than the current one is not relied on",
+    ),
+    (Rule::C20InTime, "C20", "an answer that comes late is not relied on"),
     (
         Rule::C13Renumbered,
         "C13",

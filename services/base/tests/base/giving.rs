@@ -519,6 +519,21 @@ fn a_client_that_is_given_back_before_it_has_left_stays() {
 }
 
 #[test]
+fn a_client_that_has_come_keeps_its_token() {
+    let (mut host, to, mut player) = host_with_account();
+    let given = given_to(to, &player);
+    take(&mut host, 1, &given);
+    player.connect(&mut host, 1);
+    player.listen(&mut host);
+    let connection = player.connection;
+    host.role(BaseInput::Closed { connection });
+    assert_eq!(take(&mut host, 2, &given), taken(&given));
+    player.connect(&mut host, 2);
+    player.listen(&mut host);
+    assert_eq!(player.entrance, Entrance::Welcomed);
+}
+
+#[test]
 fn a_client_that_does_not_come_is_lost() {
     let (mut host, to, mut player) = host_with_account();
     let given = given_to(to, &player);
