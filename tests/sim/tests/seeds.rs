@@ -228,11 +228,11 @@ fn runs_of_a_plan_are_deterministic() {
     let again = run(&Plan::of(3)).unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(once, again);
     assert!(once.parts > 0, "seed 3 shows no change of a part: {once:?}");
-    let letting_go = (0..)
-        .map(Plan::of)
-        .find(|plan| plan.lets_go_ms == Some(300))
-        .expect("some seed does");
-    let gone = run(&letting_go).unwrap_or_else(|failure| panic!("{failure}")).deleted;
-    assert!(gone > 0, "seed {} deletes nothing", letting_go.seed);
+    // Not each of these runs has something to delete.
+    let deleting = (0..).map(Plan::of).filter(|plan| plan.lets_go_ms == Some(300));
+    let deletes = |plan: &Plan| run(plan).unwrap_or_else(|failure| panic!("{failure}")).deleted > 0;
+    let tried: Vec<Plan> = deleting.take(4).collect();
+    let seeds: Vec<u64> = tried.iter().map(|plan| plan.seed).collect();
+    assert!(tried.iter().any(deletes), "none of seeds {seeds:?} deletes anything");
     assert!(once.entries > 0, "no entry of an order of seed 3: {once:?}");
 }
