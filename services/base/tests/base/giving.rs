@@ -511,6 +511,7 @@ fn a_client_that_is_given_back_before_it_has_left_stays() {
     };
     assert_eq!(take(&mut host, 1, &back), taken(&back));
     answer(&mut host, 2, &first, taken(&first));
+    assert_eq!(offers(&mut host), [], "it is not given again");
     player.listen(&mut host);
     assert_eq!((player.given, player.closed), (None, None));
     player.connect(&mut host, 3);
