@@ -1,10 +1,11 @@
 //! Each call takes effect once: the marks that calls leave are counted in the archive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use annals_client::Event;
 use annals_def::{Edit, Value};
 use annals_event::{Body, Subject};
-use annals_ids::Part;
+use annals_ids::{Address, CallNumber, EntityId, Part, SessionId};
 
 use crate::{archive::Archive, world::World};
 
@@ -37,8 +38,58 @@ pub fn count_of_fragments(archive: &Archive) -> usize {
     by_fragments.count()
 }
 
-/// Checks that each call left its marks once.
-pub fn check(world: &World, archive: &Archive) -> Vec<String> {
+/// The calls of clients that a part received while another client controlled it, or none: it does not run them.
+fn refused(archive: &Archive) -> BTreeSet<(SessionId, EntityId, Part, CallNumber)> {
+    let mut refused = BTreeSet::new();
+    for log in archive.logs.values() {
+        let mut clients: BTreeMap<(EntityId, Part), SessionId> = BTreeMap::new();
+        for batch in log {
+            let mut consumed = batch.header.consumed.iter().peekable();
+            for (at, event) in batch.events.iter().map(Some).chain([None]).enumerate() {
+                while let Some(call) = consumed.next_if(|call| call.at as usize <= at) {
+                    if let (Address::Client(session), Some(part)) = (call.from, call.to.entity())
+                        && clients.get(&part) != Some(&session)
+                    {
+                        refused.insert((session, part.0, part.1, call.number));
+                    }
+                }
+                let Some(Subject::Entity(entity, part)) = event.map(|event| event.subject) else {
+                    continue;
+                };
+                let client = match event.map(|event| &event.body) {
+                    Some(Body::ClientSet(client)) => client,
+                    Some(Body::CellCreated(creation)) => &creation.client,
+                    Some(Body::Onloaded { image, .. }) => &image.client,
+                    _ => continue,
+                };
+                match client {
+                    Some(client) => clients.insert((entity, part), client.session),
+                    None => clients.remove(&(entity, part)),
+                };
+            }
+        }
+    }
+    refused
+}
+
+/// The calls that were reported to a client as perhaps lost, after it has controlled another entity.
+fn lost(told: &[Event]) -> BTreeSet<(EntityId, Part, CallNumber)> {
+    let mut lost = BTreeSet::new();
+    let mut has_changed = false;
+    for event in told {
+        match event {
+            Event::Controls { .. } => has_changed = true,
+            Event::CallsLost { entity, part, numbers } if has_changed => {
+                lost.extend(numbers.iter().map(|number| (*entity, *part, *number)));
+            }
+            _ => {}
+        }
+    }
+    lost
+}
+
+/// How often each mark was left, by client method and id, and how often each id became a title.
+fn marks_left(world: &World, archive: &Archive) -> (BTreeMap<(String, u64), usize>, BTreeMap<u64, usize>) {
     let entity_type = world.schema.type_named("Avatar").expect("the game has avatars");
     let is_avatar = |entity| {
         archive
@@ -69,11 +120,26 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             _ => {}
         }
     }
+    (left, renamed)
+}
+
+/// Checks that each call left its marks once.
+pub fn check(world: &World, archive: &Archive) -> Vec<String> {
+    let (left, renamed) = marks_left(world, archive);
+    let refused = refused(archive);
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
+        let session = client.told.iter().find_map(|event| match event {
+            Event::Connected { session, .. } => Some(*session),
+            _ => None,
+        });
+        let lost = lost(&client.told);
         for made in &client.made {
-            let is_given_up = client.given_up.contains(&(made.entity, made.part, made.number));
-            let confirmed = client.core.unconfirmed_calls() == 0 && client.ended.is_none() && !is_given_up;
+            let is_refused =
+                session.is_some_and(|session| refused.contains(&(session, made.entity, made.part, made.number)));
+            let is_lost = lost.contains(&(made.entity, made.part, made.number));
+            let confirmed = client.core.unconfirmed_calls() == 0 && client.ended.is_none();
+            let confirmed = confirmed && !is_refused && !is_lost;
             let counts = marks(made.method).iter().map(|mark| {
                 let count = left
                     .get(&((*mark).to_owned(), u64::from(made.id)))

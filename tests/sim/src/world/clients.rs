@@ -1,9 +1,6 @@
 //! Clients: the SDK's core, its connections, and the login service.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::SocketAddr,
-};
+use std::net::SocketAddr;
 
 use annals_base::{BaseInput, DownloadContent, PreparedDownload};
 use annals_client::{
@@ -43,37 +40,10 @@ pub struct SimClient {
     pub told: Vec<Event>,
     /// The calls it made.
     pub made: Vec<Made>,
-    /// The calls that were perhaps not confirmed when it began to control another entity. They may not be run, and that
-    /// is reported to it at most once.
-    pub given_up: BTreeSet<(EntityId, Part, CallNumber)>,
     /// Why its session ended, if it has.
     pub ended: Option<EndReason>,
     heading: Position,
     waking: Option<u64>,
-}
-
-impl SimClient {
-    /// The entity that it controlled by its earlier events.
-    fn controlled(&self) -> Option<EntityId> {
-        self.told.iter().rev().find_map(|event| match event {
-            Event::Connected { entity, .. } | Event::Controls { entity, .. } => Some(*entity),
-            _ => None,
-        })
-    }
-
-    /// Notes which calls may not be confirmed now: as those of each link are confirmed in order, at most as many of the
-    /// newest ones of a link as are kept in all.
-    fn give_up(&mut self) {
-        let kept = self.core.unconfirmed_calls();
-        let mut newest: BTreeMap<(EntityId, Part), usize> = BTreeMap::new();
-        for made in self.made.iter().rev() {
-            let seen = newest.entry((made.entity, made.part)).or_default();
-            *seen += 1;
-            if *seen <= kept {
-                self.given_up.insert((made.entity, made.part, made.number));
-            }
-        }
-    }
 }
 
 /// A call that a client made.
@@ -141,7 +111,6 @@ impl World {
             connection: None,
             next: None,
             told: Vec::new(),
-            given_up: BTreeSet::new(),
             made: Vec::new(),
             ended: None,
             heading: Position::default(),
@@ -329,10 +298,8 @@ impl World {
         loop {
             let player = &mut self.clients[client];
             while let Some(event) = player.core.poll_event() {
-                match event {
-                    Event::Ended(reason) => player.ended = Some(reason),
-                    Event::Controls { entity, .. } if player.controlled() != Some(entity) => player.give_up(),
-                    _ => {}
+                if let Event::Ended(reason) = event {
+                    player.ended = Some(reason);
                 }
                 player.told.push(event);
             }
