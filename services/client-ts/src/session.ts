@@ -122,8 +122,10 @@ export class ClientCore {
   private session: Session | undefined;
   private successor: Successor | undefined;
   private announcements = 0;
-  /** Whether the present attempt continues a session that another process handed over. */
+  /** Whether the present attempt continues a session that another process or owner handed over. */
   private isMoving = false;
+  /** Until then a failure of that is no interruption. */
+  private retriesUntil = 0;
   private attempts = 0;
   private failures = 0;
   private readonly ownMoves = new OwnMoves();
@@ -464,7 +466,7 @@ export class ClientCore {
 
   /** Waits for a random time, longer after each failure, before the next attempt. */
   private rest(now: number, then: Next): void {
-    this.endMove("Lost");
+    this.endMove(now, "Lost");
     const longest = Math.min(FIRST_RETRY * 2 ** this.failures, LAST_RETRY);
     this.failures = Math.min(this.failures + 1, 16);
     this.phase = { kind: "resting", until: now + longest * (0.5 + 0.5 * this.random()), then };
@@ -477,7 +479,7 @@ export class ClientCore {
       case "NotHeld":
         return this.rest(now, then);
       case "Throttled":
-        this.endMove("Lost");
+        this.endMove(now, "Lost");
         this.phase = { kind: "resting", until: now + THROTTLED_FOR, then };
         return;
       default:
@@ -527,16 +529,20 @@ export class ClientCore {
       case "given":
         this.outputs.push({ kind: "close", attempt, reason: "Moved" });
         this.setOwner(answer.owner);
+        // The base was handed over at the same time. Owners that go on like that are an interruption.
+        if (this.isMoving && this.failures === 0) {
+          this.retriesUntil = now + MOVED_WITHIN;
+        }
         return this.rest(now, "locate");
       case undefined:
         this.outputs.push({ kind: "close", attempt, reason: "Malformed" });
-        this.endMove("Malformed");
+        this.endMove(now, "Malformed");
         return this.rest(now, "locate");
     }
   }
 
   private rejected(now: number, reason: Rejection): void {
-    this.endMove("Moved");
+    this.endMove(now, "Moved");
     switch (reason) {
       case "Elsewhere":
         return this.rest(now, "locate");
@@ -562,7 +568,7 @@ export class ClientCore {
     if (session === undefined || !this.isOfSession(welcome)) {
       // A base that was replaced.
       this.outputs.push({ kind: "close", attempt, reason: "Moved" });
-      this.endMove("Moved");
+      this.endMove(now, "Moved");
       return this.rest(now, "locate");
     }
     const { entity, typeId, epoch, token, scale } = welcome;
@@ -574,6 +580,7 @@ export class ClientCore {
     this.phase = { kind: "playing", attempt };
     this.failures = 0;
     this.announcements = 0;
+    this.retriesUntil = now;
     const isMoved = this.isMoving;
     this.isMoving = false;
     if (before === undefined) {
@@ -716,7 +723,7 @@ export class ClientCore {
   }
 
   private unreachable(now: number, reason: CloseReason): void {
-    this.endMove(reason);
+    this.endMove(now, reason);
     if (FINAL.includes(reason)) {
       return this.end({ kind: "closed", reason });
     }
@@ -739,7 +746,7 @@ export class ClientCore {
 
   /**
    * The session continues at another owner, with an entity there: connects to it. That is an interruption only if it does
-   * not succeed at once.
+   * not succeed in time: the owner may be on its way to another process, and not be found by the first attempt.
    */
   private follow(now: number, owner: bigint): void {
     if (this.phase.kind !== "playing") {
@@ -751,6 +758,7 @@ export class ClientCore {
     this.views.cell.pause();
     this.downloads.pause();
     this.isMoving = true;
+    this.retriesUntil = now + MOVED_WITHIN;
     this.tryNext(now, "locate");
   }
 
@@ -791,9 +799,9 @@ export class ClientCore {
     }
   }
 
-  /** A hand-over to another process has failed: it is an interruption. */
-  private endMove(reason: CloseReason): void {
-    if (this.isMoving) {
+  /** A change to another process or owner has failed. It is an interruption, unless there is still time to try again. */
+  private endMove(now: number, reason: CloseReason): void {
+    if (this.isMoving && now >= this.retriesUntil) {
       this.isMoving = false;
       this.events.push({ kind: "lost", reason });
     }

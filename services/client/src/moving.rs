@@ -3,11 +3,11 @@
 //! was given.
 
 use annals_ids::OwnerId;
-use annals_wire::client::{HelloAnswer, Located};
+use annals_wire::client::{CloseReason, HelloAnswer, Located};
 
 use crate::{
-    event::{Attempt, Input, Millis, Output},
-    session::{ClientCore, Next},
+    event::{Attempt, Event, Input, Millis, Output},
+    session::{ClientCore, MOVED_WITHIN, Next},
 };
 
 /// The connection that is opened beside the present one.
@@ -54,13 +54,31 @@ impl ClientCore {
     }
 
     /// The session continues at another owner, with an entity there: connects to it. That is an interruption only if it
-    /// does not succeed at once.
+    /// does not succeed in time: the owner may be on its way to another process, and not be found by the first attempt.
     pub(crate) fn follow(&mut self, now: Millis, owner: OwnerId) {
         self.set_owner(owner);
         self.pause_views();
         self.downloads.pause();
         self.is_moving = true;
+        self.retries_until = now.after(MOVED_WITHIN);
         self.try_next(now, Next::Locate);
+    }
+
+    /// A base that was to welcome the client has given it to another owner. If the base itself was handed over at the same
+    /// time, that is no interruption yet, but owners that go on like that are one.
+    pub(crate) fn goes_to(&mut self, now: Millis, owner: OwnerId) {
+        self.set_owner(owner);
+        if self.is_moving && self.failures == 0 {
+            self.retries_until = now.after(MOVED_WITHIN);
+        }
+    }
+
+    /// A change to another process or owner has failed. It is an interruption, unless there is still time to try again.
+    pub(crate) fn end_move(&mut self, now: Millis, reason: CloseReason) {
+        if self.is_moving && now >= self.retries_until {
+            self.is_moving = false;
+            self.events.push_back(Event::Lost(reason));
+        }
     }
 
     /// Gives up the connection that was opened beside the present one.

@@ -40,7 +40,7 @@ const WELCOME_WITHIN: u64 = 5_000;
 
 /// Timeout of a welcome by the next base once the present one has closed the connection, milliseconds: several round
 /// trips of a busy machine, since a session that is resumed instead is interrupted.
-const MOVED_WITHIN: u64 = 2_000;
+pub(crate) const MOVED_WITHIN: u64 = 2_000;
 
 /// Milliseconds before the second attempt of any step; doubled for each that fails.
 const FIRST_RETRY: u64 = 200;
@@ -67,7 +67,7 @@ pub struct ClientCore {
     pub(crate) session: Option<Session>,
     attempts: u64,
     /// Consecutive failures on the way to playing.
-    failures: u32,
+    pub(crate) failures: u32,
     jitter: u64,
     pub(crate) views: Views,
     pub(crate) calls: Calls,
@@ -79,8 +79,10 @@ pub struct ClientCore {
     pub(crate) probe: Option<Probe>,
     /// The connection to the process that will serve the session, beside the present one.
     pub(crate) next: Option<Successor>,
-    /// Whether the present attempt continues a session that another process handed over.
+    /// Whether the present attempt continues a session that another process or owner handed over.
     pub(crate) is_moving: bool,
+    /// Until then a failure of that is no interruption.
+    pub(crate) retries_until: Millis,
     /// Announcements of other processes since the last welcome.
     pub(crate) announcements: u32,
     pub(crate) outputs: VecDeque<Output>,
@@ -157,6 +159,7 @@ impl ClientCore {
             probe: None,
             next: None,
             is_moving: false,
+            retries_until: Millis(0),
             announcements: 0,
             outputs: VecDeque::new(),
             events: VecDeque::new(),
@@ -500,7 +503,7 @@ impl ClientCore {
 
     /// Waits for a random time, longer after each failure, then makes the next attempt.
     fn rest(&mut self, now: Millis, then: Next) {
-        self.end_move(CloseReason::Lost);
+        self.end_move(now, CloseReason::Lost);
         let longest = doubled(FIRST_RETRY, self.failures, LAST_RETRY);
         self.failures = self.failures.saturating_add(1);
         self.jitter = self
@@ -548,7 +551,7 @@ impl ClientCore {
         match reason {
             LoginRefusal::Busy | LoginRefusal::NotHeld => self.rest(now, asked),
             LoginRefusal::Throttled => {
-                self.end_move(CloseReason::Lost);
+                self.end_move(now, CloseReason::Lost);
                 let until = now.after(THROTTLED_FOR);
                 self.phase = Phase::Resting { until, then: asked };
             }
@@ -635,13 +638,6 @@ impl ClientCore {
         self.session.as_ref().is_some_and(|session| session.is_of(welcome))
     }
 
-    /// A hand-over to another process has failed: from here on it is an interruption.
-    fn end_move(&mut self, reason: CloseReason) {
-        if std::mem::take(&mut self.is_moving) {
-            self.events.push_back(Event::Lost(reason));
-        }
-    }
-
     fn say_hello(&mut self) {
         if let Some(body) = self.hello() {
             self.outputs.push_back(Output::Frame(body));
@@ -674,12 +670,12 @@ impl ClientCore {
             }
             Ok(HelloAnswer::Given(owner)) => {
                 self.outputs.push_back(Output::Disconnect(CloseReason::Moved));
-                self.set_owner(owner);
+                self.goes_to(now, owner);
                 self.rest(now, Next::Locate);
             }
             Err(_) => {
                 self.counters.malformed += 1;
-                self.end_move(CloseReason::Malformed);
+                self.end_move(now, CloseReason::Malformed);
                 self.outputs.push_back(Output::Disconnect(CloseReason::Malformed));
                 self.rest(now, Next::Locate);
             }
@@ -687,7 +683,7 @@ impl ClientCore {
     }
 
     fn rejected(&mut self, now: Millis, reason: Rejection) {
-        self.end_move(CloseReason::Moved);
+        self.end_move(now, CloseReason::Moved);
         let never_welcomed = self.session.as_ref().is_some_and(|session| session.controls.is_none());
         match reason {
             Rejection::Elsewhere => self.rest(now, Next::Locate),
@@ -709,7 +705,7 @@ impl ClientCore {
     pub(crate) fn welcomed(&mut self, now: Millis, attempt: Attempt, welcome: Welcome) {
         let Some(session) = self.session.as_mut().filter(|session| session.is_of(&welcome)) else {
             self.counters.old_epochs += 1;
-            self.end_move(CloseReason::Moved);
+            self.end_move(now, CloseReason::Moved);
             self.outputs.push_back(Output::Disconnect(CloseReason::Moved));
             return self.rest(now, Next::Locate);
         };
@@ -728,6 +724,7 @@ impl ClientCore {
         self.phase = Phase::Playing { attempt };
         self.failures = 0;
         self.announcements = 0;
+        self.retries_until = now;
         let is_moved = std::mem::take(&mut self.is_moving);
         if before.is_some() && is_moved {
             self.counters.moved += 1;
@@ -753,7 +750,7 @@ impl ClientCore {
 
     /// A base could not be reached, or did not answer.
     fn unreachable(&mut self, now: Millis, reason: CloseReason) {
-        self.end_move(reason);
+        self.end_move(now, reason);
         if is_final(reason) {
             return self.end(EndReason::Closed(reason));
         }

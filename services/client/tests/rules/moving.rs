@@ -319,17 +319,86 @@ fn a_client_that_was_away_when_it_was_given_learns_it_when_it_connects() {
     assert_eq!(table.core.controls(), Some((FAR_ENTITY, TypeId(0))));
 }
 
+/// The base that the session moves to has given the client away meanwhile.
 #[test]
-fn another_owner_that_does_not_answer_is_an_interruption() {
+fn a_client_that_is_given_away_while_its_base_moves_is_not_interrupted() {
+    let mut table = Table::seeing();
+    table.announce(2_000);
+    table.asked();
+    table.connect_beside();
+    table.lose(CloseReason::Moved);
+    table.asked();
+    table.greet(&HelloAnswer::Given(FAR));
+    assert_eq!(table.asked(), [Asked::Disconnect(CloseReason::Moved)]);
+    table.wait(1_000);
+    table.asked();
+    table.login(Some(located_at(FAR, 1)));
+    table.asked();
+    table.connect();
+    table.greet(&welcome_of(FAR_ENTITY, 1));
+    assert!(table.core.is_playing());
+    let interruptions = |event: &Event| matches!(event, Event::Resumed { .. } | Event::Lost(_));
+    assert!(!table.events().iter().any(interruptions));
+}
+
+/// Two owners that send a client to each other without end.
+#[test]
+fn a_client_that_no_owner_has_reports_an_interruption() {
+    let mut table = Table::seeing();
+    give(&mut table, FAR);
+    let mut rounds = 0;
+    while table.events().is_empty() {
+        table.asked();
+        table.login(Some(located_at(FAR, 1)));
+        table.asked();
+        table.connect();
+        table.greet(&HelloAnswer::Given(FAR));
+        table.wait(5_000);
+        rounds += 1;
+        assert!(rounds < 10, "nothing is reported");
+    }
+    assert!(!table.core.is_playing());
+}
+
+/// The first attempt reaches a process that no longer holds the owner.
+#[test]
+fn another_owner_that_moves_meanwhile_is_looked_for_again() {
     let mut table = Table::seeing();
     give(&mut table, FAR);
     table.asked();
-    table.login(None);
+    table.login(Some(located_at(FAR, 2)));
+    table.asked();
+    table.connect();
+    table.greet(&HelloAnswer::Rejected(Rejection::Elsewhere));
+    table.asked();
+    table.wait(1_000);
+    let session = SessionId(5);
+    let asked = table.asked();
+    assert_eq!(asked, [Asked::Login(LoginRequest::Locate { owner: FAR, session })]);
+    table.login(Some(located_at(FAR, 3)));
+    table.asked();
+    table.connect();
+    table.greet(&welcome_of(FAR_ENTITY, 3));
+    assert!(table.core.is_playing());
+    let interruptions = |event: &Event| matches!(event, Event::Resumed { .. } | Event::Lost(_));
+    assert!(!table.events().iter().any(interruptions));
+    // From then on a lost connection is an interruption at once.
+    table.lose(CloseReason::Lost);
     assert_eq!(table.events(), [Event::Lost(CloseReason::Lost)]);
-    for _ in 0..3 {
-        table.wait(10_000);
+}
+
+#[test]
+fn another_owner_that_does_not_answer_in_time_is_an_interruption() {
+    let mut table = Table::seeing();
+    give(&mut table, FAR);
+    let mut waited = 0;
+    while table.events().is_empty() {
         table.asked();
-        table.greet(&HelloAnswer::Given(FAR));
+        table.login(None);
+        table.wait(100);
+        waited += 100;
+        assert!(waited <= 5_000, "nothing is reported");
     }
+    assert!(waited >= 2_000, "reported after {waited} ms");
     assert!(!table.core.is_playing());
 }

@@ -74,12 +74,13 @@ fn refused(archive: &Archive) -> BTreeSet<(SessionId, EntityId, Part, CallNumber
 
 /// The calls that were reported to a client as perhaps lost, after it has controlled another entity.
 fn lost(told: &[Event]) -> BTreeSet<(EntityId, Part, CallNumber)> {
-    let mut lost = BTreeSet::new();
-    let mut has_changed = false;
+    let (mut lost, mut controlled) = (BTreeSet::new(), BTreeSet::new());
     for event in told {
         match event {
-            Event::Controls { .. } => has_changed = true,
-            Event::CallsLost { entity, part, numbers } if has_changed => {
+            Event::Connected { entity, .. } | Event::Controls { entity, .. } => {
+                controlled.insert(*entity);
+            }
+            Event::CallsLost { entity, part, numbers } if controlled.len() > 1 => {
                 lost.extend(numbers.iter().map(|number| (*entity, *part, *number)));
             }
             _ => {}

@@ -43,8 +43,7 @@ pub(super) const DEFINITION: &str = r"<root>
 /// A player lays an egg anywhere.
 pub(super) fn lay(context: &mut Context<'_>) {
     if context.now().0 <= LAST_EGG {
-        let layer = Value::Mailbox(Some(context.mailbox(Part::Base)));
-        let laid = context.create_base_anywhere(EGG, vec![(LAYER, layer)], TIMEOUT, (LAID, Vec::new()));
+        let laid = context.create_base_anywhere(EGG, laid_by(context), TIMEOUT, (LAID, Vec::new()));
         laid.unwrap_or_else(|denied| panic!("{denied}"));
     }
 }
@@ -60,6 +59,12 @@ pub(super) fn learned(context: &mut Context<'_>, outcome: &Result<Learned, NotLe
     }
 }
 
+/// The properties of an egg that a player lays.
+fn laid_by(context: &Context<'_>) -> Vec<(MemberId, Value)> {
+    let layer = context.mailbox(Part::Base);
+    vec![(LAYER, Value::Mailbox(Some(layer)))]
+}
+
 /// A player gives its client to an egg, if it has one. The egg may have broken by then.
 fn become_egg(context: &mut Context<'_>, to: Mailbox) {
     if context.part() == Part::Base && context.client().is_some() {
@@ -70,7 +75,7 @@ fn become_egg(context: &mut Context<'_>, to: Mailbox) {
 
 fn lay_beside(context: &mut Context<'_>, other: Mailbox) {
     if context.now().0 <= LAST_EGG {
-        let laid = context.create_base_beside(other, EGG, Vec::new(), TIMEOUT, (LAID, Vec::new()));
+        let laid = context.create_base_beside(other, EGG, laid_by(context), TIMEOUT, (LAID, Vec::new()));
         laid.unwrap_or_else(|denied| panic!("{denied}"));
     }
 }
