@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Plan, Renames, Schema, Value, split_mix};
 use annals_event::{
-    Body, Call, Cause, Event, GLOBAL_KEY_BYTES, GLOBAL_VALUE_BYTES, GlobalData, GlobalEntry, GlobalScope,
-    GlobalVersion, GlobalVersions, Migration, ORDINALS, OwnerState, Reader, Receivers, Registration, Sent, Subject,
-    latest::value::value_length,
+    Body, Call, Cause, Event, GLOBAL_KEY_BYTES, GLOBAL_VALUE_BYTES, GivenClient, GivenOutcome, GlobalData, GlobalEntry,
+    GlobalScope, GlobalVersion, GlobalVersions, Migration, ORDINALS, OwnerState, Reader, Receivers, Registration, Sent,
+    Subject, latest::value::value_length,
 };
-use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, OwnerKind, Part, TypeId, WorldTime};
+use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, OwnerKind, Part, SessionId, TypeId, WorldTime};
 
 fn entry(key: &str, (stamp, by): (u64, u32), value: Option<Value>) -> GlobalEntry {
     let by = OwnerId(by);
@@ -323,6 +323,48 @@ fn registrations_under_way_are_converted() {
     migration.convert(&mut state).expect("it has a counterpart");
     let removed = Registration::Refused("it is registered by an entity whose type was removed".to_owned());
     assert_eq!(state.links.sent[&peer], sent(calls(0, removed)));
+}
+
+#[test]
+fn clients_that_are_being_given_away_are_converted() {
+    let calls = |type_id| {
+        let to = of_type(type_id);
+        let given = GivenClient {
+            from: EntityId(5),
+            to,
+            session: SessionId(6),
+            token: [7; 32],
+            former_token: None,
+            account: None,
+            opened: WorldTime(8),
+            gives_way: false,
+        };
+        let taken = Call::ClientTaken {
+            from: EntityId(5),
+            to,
+            session: SessionId(6),
+            outcome: GivenOutcome::InUse,
+        };
+        Sent {
+            home: OwnerId(2),
+            last: CallNumber(2),
+            unconfirmed: [
+                (CallNumber(1), Call::GiveClient(Box::new(given))),
+                (CallNumber(2), taken),
+            ]
+            .into(),
+        }
+    };
+    let peer = Address::Owner(OwnerId(2));
+    // A receiver is found by its entity: of a type that was removed, its mailbox stays.
+    for (before, after) in [(1, 0), (0, 0)] {
+        let migration = migration();
+        let mut state = OwnerState::new(OwnerId(7), Part::Base);
+        state.schema = migration.from;
+        state.links.sent.insert(peer, calls(before));
+        migration.convert(&mut state).expect("it has a counterpart");
+        assert_eq!(state.links.sent[&peer], calls(after));
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{
     input::{CheckedOut, DuplicateLogin, MAX_SESSIONS, OpenSession, RESUME_WINDOW, TICKET_WINDOW},
     internal_waits::InternalWait,
     role::BaseRole,
-    session::{FormerSession, Phase, Session},
+    session::{Former, Phase, Session},
     view::OwnView,
 };
 
@@ -147,8 +147,8 @@ impl BaseRole {
         let Some(session) = self.sessions.get(hello.session) else {
             let (Proof::Ticket(token) | Proof::Resume(token)) = &hello.proof;
             return Err(match self.sessions.former(hello.session, token.digest().0) {
-                Some(FormerSession::Given { to, .. }) => NotAdmitted::Given(to),
-                Some(FormerSession::Replaced { .. }) => Rejection::LoggedInElsewhere.into(),
+                Some(Former::Given(to)) => NotAdmitted::Given(to),
+                Some(Former::Replaced) => Rejection::LoggedInElsewhere.into(),
                 None => Rejection::UnknownSession.into(),
             });
         };

@@ -10,7 +10,7 @@ use crate::{
     input::{DuplicateLogin, MAX_SESSIONS, RESUME_WINDOW},
     internal_waits::{InternalWait, is_about_to_end},
     role::BaseRole,
-    session::{Account, FormerSession, Phase, Session},
+    session::{Account, Former, Phase, Session},
 };
 
 /// Time within which an answer that a client is taken is relied on, milliseconds: well below the time for which the other
@@ -269,7 +269,7 @@ impl BaseRole {
         self.downloads.restart(from);
         let before = self.sessions.get(id).and_then(|session| session.former_token);
         let tokens = [token(cx, from), before];
-        self.sessions.remember(id, FormerSession::Given { to, tokens });
+        self.sessions.remember(id, tokens, Former::Given(to));
         self.tell_client(cx, id, &ToClient::Given(to));
         self.drop_session(cx, id, CloseReason::Moved);
         self.set_client(cx, from, None);

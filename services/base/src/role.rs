@@ -21,7 +21,7 @@ use crate::{
     input::{BaseInput, Counters, RESUME_WINDOW},
     internal_waits::InternalWait,
     lifecycle::{destroy_cell, store, store_for_cell},
-    session::{FormerSession, Phase, Session, Sessions},
+    session::{Former, Phase, Session, Sessions},
     view::OwnView,
 };
 
@@ -136,7 +136,7 @@ impl BaseRole {
             return;
         }
         let tokens = [token(cx, before.entity), before.former_token];
-        self.sessions.remember(session, FormerSession::Replaced { tokens });
+        self.sessions.remember(session, tokens, Former::Replaced);
         self.drop_session(cx, session, CloseReason::LoggedInElsewhere);
     }
 

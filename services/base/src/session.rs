@@ -168,7 +168,7 @@ pub(crate) struct Sessions {
     accounts: BTreeSet<(DatabaseId, SessionId)>,
     due: BTreeSet<(Mono, SessionId)>,
     /// The newest sessions that a later log-in has replaced, or whose client was given to another owner.
-    former: BTreeMap<SessionId, FormerSession>,
+    former: BTreeMap<SessionId, (Tokens, Former)>,
     /// The same sessions, oldest first; also some that have returned.
     formerly: VecDeque<SessionId>,
 }
@@ -176,21 +176,13 @@ pub(crate) struct Sessions {
 /// Digests of a session's newest token and of the previous one.
 pub(crate) type Tokens = [Option<[u8; 32]>; 2];
 
-/// A session that is no longer here, with the tokens that were valid for it.
+/// What became of a session that is no longer here.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum FormerSession {
+pub(crate) enum Former {
     /// A later log-in has replaced it.
-    Replaced { tokens: Tokens },
+    Replaced,
     /// Its client was given to an entity at another owner, where it continues.
-    Given { to: OwnerId, tokens: Tokens },
-}
-
-impl FormerSession {
-    fn tokens(&self) -> &Tokens {
-        match self {
-            Self::Replaced { tokens } | Self::Given { tokens, .. } => tokens,
-        }
-    }
+    Given(OwnerId),
 }
 
 impl Sessions {
@@ -229,9 +221,9 @@ impl Sessions {
         self.of_account(account).any(|id| self.connection(id).is_some())
     }
 
-    /// Remembers what became of a session.
-    pub(crate) fn remember(&mut self, id: SessionId, former: FormerSession) {
-        self.former.insert(id, former);
+    /// Remembers what became of a session, with the tokens that were valid for it.
+    pub(crate) fn remember(&mut self, id: SessionId, tokens: Tokens, former: Former) {
+        self.former.insert(id, (tokens, former));
         self.formerly.push_back(id);
         if self.formerly.len() > MAX_FORMER
             && let Some(oldest) = self.formerly.pop_front()
@@ -242,9 +234,9 @@ impl Sessions {
     }
 
     /// What became of a session, if this was a token of it.
-    pub(crate) fn former(&self, id: SessionId, token: [u8; 32]) -> Option<FormerSession> {
-        let former = self.former.get(&id)?;
-        former.tokens().contains(&Some(token)).then_some(*former)
+    pub(crate) fn former(&self, id: SessionId, token: [u8; 32]) -> Option<Former> {
+        let (tokens, former) = self.former.get(&id)?;
+        tokens.contains(&Some(token)).then_some(*former)
     }
 
     /// The session on a connection.

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use annals_audit::names::Names;
 use annals_db::StoredEntity;
 use annals_def::{DataType, Distribution, EntityType, Method, Property, Schema, Service, Value};
-use annals_event::{BaseCreation, Body, Call, Cause, Event, Subject, ledger::Outcome};
-use annals_ids::{Address, CallNumber, DatabaseId, EntityId, MemberId, OwnerId, Part, TradeId};
+use annals_event::{BaseCreation, Body, Call, Cause, Event, GivenOutcome, Subject, ledger::Outcome};
+use annals_ids::{
+    Address, CallNumber, DatabaseId, EntityId, Mailbox, MemberId, OwnerId, Part, SessionId, TradeId, TypeId,
+};
 use annals_personal::{Admission, PersonalKey, seal};
 use annals_store::layout::{chunks, database, personal};
 
@@ -120,17 +122,60 @@ async fn an_empty_identifier_is_no_name() {
     }
 }
 
-#[test]
-fn calls_and_clients_are_described() {
+/// An event of an entity, in words.
+fn said(body: Body) -> String {
     let names = Names::new([definitions()]);
-    let said = |body: Body| {
-        names.under(definitions().fingerprint()).event(&Event {
-            subject: Subject::Entity(EntityId(5), Part::Base),
-            cause: Cause(0),
-            history: None,
-            body,
+    names.under(definitions().fingerprint()).event(&Event {
+        subject: Subject::Entity(EntityId(5), Part::Base),
+        cause: Cause(0),
+        history: None,
+        body,
+    })
+}
+
+#[test]
+fn clients_that_are_given_away_are_described() {
+    let to_owner = |call| Body::Called {
+        to: Address::Owner(OwnerId(4)),
+        home: OwnerId(4),
+        number: CallNumber(1),
+        call,
+    };
+    let taken = |outcome| {
+        to_owner(Call::ClientTaken {
+            from: EntityId(8),
+            to: Mailbox {
+                entity: EntityId(9),
+                home: OwnerId(4),
+                type_id: TypeId(0),
+                part: Part::Base,
+            },
+            session: SessionId(6),
+            outcome,
         })
     };
+    for (body, words) in [
+        (to_owner(Call::Store), "store the entity"),
+        (
+            taken(GivenOutcome::Taken { token: [7; 32] }),
+            "entity 9 base has the client of session 6 from entity 8 base",
+        ),
+        (
+            taken(GivenOutcome::InUse),
+            "keeps the client that it has: session 6 of entity 8 base ends",
+        ),
+        (
+            taken(GivenOutcome::Refused("it is full".into())),
+            "does not take the client of entity 8 base: it is full",
+        ),
+    ] {
+        let found = said(body);
+        assert!(found.ends_with(words), "{found}");
+    }
+}
+
+#[test]
+fn calls_and_clients_are_described() {
     let confirmed = |lost| Body::Confirmed {
         to: Address::Cell(EntityId(6)),
         upto: CallNumber(3),

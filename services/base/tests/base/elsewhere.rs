@@ -8,7 +8,6 @@ use annals_node::{
     Context, Denied,
     inquiry::{Answer, Inquiry, NewBase},
 };
-use annals_wire::bus::{CallMessage, Message};
 
 use crate::{
     game::{AVATAR, Game, MADE, NOTE, TIMEOUT_MS},
@@ -62,15 +61,13 @@ fn name_owner(host: &mut Host, on: OwnerId) {
 
 /// The requests that left for the other owner, with the numbers of their calls.
 fn requests(host: &mut Host) -> Vec<(CallNumber, RequestedBase)> {
-    let sent = host.sent.drain(..).filter(|(to, _)| *to == OTHER);
-    let calls = sent.filter_map(|(_, envelope)| match envelope.message {
-        Message::Call(CallMessage {
-            number,
-            call: Call::CreateBase(wanted),
-            ..
-        }) => Some((number, *wanted)),
-        _ => None,
-    });
+    let calls = host
+        .calls_to_other()
+        .into_iter()
+        .filter_map(|(number, call)| match call {
+            Call::CreateBase(wanted) => Some((number, *wanted)),
+            _ => None,
+        });
     calls.collect()
 }
 
@@ -163,11 +160,7 @@ fn a_request_is_executed_once_and_answered() {
     host.hear(request());
     host.settle();
     assert_eq!(avatars(&host), 1);
-    let answers = host.sent.iter().filter_map(|(to, envelope)| match &envelope.message {
-        Message::Call(message) if *to == OTHER => Some((message.number, message.call.clone())),
-        _ => None,
-    });
-    let answers: Vec<_> = answers.collect();
+    let answers = host.calls_to_other();
     let (number, answer) = answers.first().expect("it is answered");
     // Until it is confirmed, it comes again under its number.
     assert!(answers.iter().all(|other| *other == (*number, answer.clone())));
@@ -186,13 +179,9 @@ fn a_request_is_executed_once_and_answered() {
     host.sent.clear();
     host.hear(call_of_other(2, Call::CreateBase(Box::new(unknown))));
     host.settle();
-    let refused = host.sent.iter().any(|(_, envelope)| match &envelope.message {
-        Message::Call(message) => {
-            matches!(&message.call, Call::Created { created: Err(why), .. } if why.contains("99"))
-        }
-        _ => false,
-    });
-    assert!(refused, "{:?}", host.sent);
+    let answers = host.calls_to_other();
+    let is_refusal = |call: &Call| matches!(call, Call::Created { created: Err(why), .. } if why.contains("99"));
+    assert!(answers.iter().any(|(_, call)| is_refusal(call)), "{answers:?}");
 }
 
 #[test]

@@ -8,7 +8,6 @@ use annals_ids::{CallNumber, DatabaseId, EntityId, Mailbox, OwnerId, Part, Sessi
 use annals_node::{Context, Request};
 use annals_wire::{
     SpaceMap,
-    bus::{CallMessage, Message},
     client::{CloseReason, Proof, Rejection, Secret, ToServer},
 };
 
@@ -67,15 +66,13 @@ fn run_errand_numbered(host: &mut Host, entity: EntityId, number: u64) {
 
 /// The calls to the other owner, with their numbers, that give it a client.
 fn offers(host: &mut Host) -> Vec<(CallNumber, GivenClient)> {
-    let sent = host.sent.drain(..).filter(|(to, _)| *to == OTHER);
-    let calls = sent.filter_map(|(_, envelope)| match envelope.message {
-        Message::Call(CallMessage {
-            number,
-            call: Call::GiveClient(given),
-            ..
-        }) => Some((number, *given)),
-        _ => None,
-    });
+    let calls = host
+        .calls_to_other()
+        .into_iter()
+        .filter_map(|(number, call)| match call {
+            Call::GiveClient(given) => Some((number, *given)),
+            _ => None,
+        });
     calls.collect()
 }
 
@@ -288,14 +285,11 @@ fn given_to(to: Mailbox, player: &Player) -> GivenClient {
 fn take(host: &mut Host, number: u64, given: &GivenClient) -> GivenOutcome {
     host.hear(call_of_other(number, Call::GiveClient(Box::new(given.clone()))));
     host.settle();
-    let sent = host.sent.drain(..).filter(|(to, _)| *to == OTHER);
-    let mut answers = sent.filter_map(|(_, envelope)| match envelope.message {
-        Message::Call(CallMessage {
-            call: Call::ClientTaken {
-                from, session, outcome, ..
-            },
-            ..
-        }) => {
+    let calls = host.calls_to_other().into_iter();
+    let mut answers = calls.filter_map(|(_, call)| match call {
+        Call::ClientTaken {
+            from, session, outcome, ..
+        } => {
             assert_eq!((from, session), (given.from, given.session));
             Some(outcome)
         }

@@ -338,6 +338,18 @@ impl Host {
     }
 }
 
+impl Host {
+    /// Takes the calls that were sent to the other base owner, with their numbers.
+    pub(crate) fn calls_to_other(&mut self) -> Vec<(CallNumber, Call)> {
+        let sent = self.sent.drain(..).filter(|(to, _)| *to == OTHER);
+        let calls = sent.filter_map(|(_, envelope)| match envelope.message {
+            Message::Call(CallMessage { number, call, .. }) => Some((number, call)),
+            _ => None,
+        });
+        calls.collect()
+    }
+}
+
 /// The other base owner.
 pub(crate) const OTHER: OwnerId = OwnerId(11);
 
