@@ -96,6 +96,12 @@ impl Member {
     fn takes_any(&self) -> bool {
         self.beat.definitions == Definitions::Present && !self.beat.draining
     }
+
+    /// Whether it follows this owner and could take it over in a moment, even if it drains.
+    fn is_ready_to_take(&self, owner: OwnerId, kind: OwnerKind) -> bool {
+        let is_of_kind = self.beat.holds == Some(kind) && self.beat.definitions == Definitions::Present;
+        is_of_kind && self.beat.follows.contains(&owner)
+    }
 }
 
 /// The connections that nats-servers have reported as closed (rule E8).
@@ -369,6 +375,8 @@ impl Membership {
             member.beat.released.remove(&owner);
         }
         self.owners.insert(owner, (kind, process));
+        // A process that drains hands over at once what it has just been granted.
+        self.plan_moves();
     }
 
     /// Address of the current holder of an owner, for clients.

@@ -34,8 +34,39 @@ fn plan(seed: u64) -> Plan {
     plan
 }
 
+/// The same realm with further processes, of which two drain at almost the same time: often the second one is the process
+/// that the first one's clients were just told of.
+fn overlapping(seed: u64) -> Plan {
+    let mut plan = plan(seed);
+    plan.shape.bases = plan.shape.bases.max(3);
+    plan.shape.cells = plan.shape.cells.max(3);
+    let times = (3_000..plan.shape.play_ms).step_by(2_500);
+    let pairs = times.zip(0_u64..).flat_map(|(at_ms, nth)| {
+        // Announced moves take up to 600 ms.
+        let apart = 37 * (nth + seed) % 700;
+        [at_ms, at_ms + apart]
+    });
+    plan.faults = pairs
+        .map(|at_ms| Planned::Strike {
+            at_ms,
+            blow: Blow::Drain,
+            dice: seed ^ at_ms,
+        })
+        .collect();
+    plan
+}
+
 #[test]
 fn drains_interrupt_no_player() {
+    judge(plan);
+}
+
+#[test]
+fn drains_that_overlap_interrupt_no_player() {
+    judge(overlapping);
+}
+
+fn judge(plan: fn(u64) -> Plan) {
     let (mut released, mut followed, mut switched, mut judged) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let report = run(&plan(seed)).unwrap_or_else(|failure| panic!("{failure}"));

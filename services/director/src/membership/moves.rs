@@ -8,7 +8,8 @@ use super::{Definitions, Member, Membership};
 
 impl Membership {
     /// Plans which process follows each owner of a draining one, or of one with former definitions. A plan is kept as
-    /// long as it can be carried out.
+    /// long as it can be carried out: by a process that drains itself, if it is ready. Clients may have been told already
+    /// that it is the next holder, and it hands the owner over in turn.
     pub(super) fn plan_moves(&mut self) {
         let held_by_draining = self.owners.iter().filter(|(_, (_, holder))| {
             let member = self.members.get(holder);
@@ -17,7 +18,10 @@ impl Membership {
         let mut load = self.loads();
         let mut moves = BTreeMap::new();
         for (owner, (kind, holder)) in held_by_draining {
-            let is_able = |process: &ProcessId| self.members.get(process).is_some_and(|member| member.takes(*kind));
+            let is_able = |process: &ProcessId| {
+                let member = self.members.get(process).filter(|_| process != holder);
+                member.is_some_and(|member| member.takes(*kind) || member.is_ready_to_take(*owner, *kind))
+            };
             let planned = self.moves.get(owner).copied().filter(is_able);
             let able = planned.or_else(|| self.least_loaded(*kind, &load).filter(|process| process != holder));
             if let Some(process) = able {
@@ -30,7 +34,7 @@ impl Membership {
 
     /// A process that follows the owner, whatever became of the holder.
     pub(super) fn follower(&self, owner: OwnerId, kind: OwnerKind) -> Option<ProcessId> {
-        let is_able = |member: &&Member| member.takes(kind) && member.beat.follows.contains(&owner);
+        let is_able = |member: &&Member| member.is_ready_to_take(owner, kind);
         let able = self.members.values().find(is_able);
         able.map(|member| member.beat.process)
     }

@@ -204,6 +204,59 @@ fn another_process_follows_when_the_follower_dies_and_none_when_there_is_none() 
 }
 
 #[test]
+fn a_follower_that_drains_takes_what_it_is_ready_for_and_hands_it_over_in_turn() {
+    let mut membership = joined([40, 50, 60]);
+    let first = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), first.clone());
+    let ready = Beat {
+        follows: BTreeSet::from([OwnerId(12)]),
+        draining: true,
+        ..holding(1, 11, 40)
+    };
+    membership.hear(seconds(1), ready.clone());
+    let handed = |membership: &Membership, process| {
+        let handed = membership.to_hand_over(ProcessId(process));
+        handed.map(|(owner, _)| owner).collect::<Vec<_>>()
+    };
+    assert_eq!(handed(&membership, 2), [OwnerId(12)], "clients may be connecting there");
+    let follow = |membership: &Membership, process| membership.to_follow(ProcessId(process)).collect::<Vec<_>>();
+    assert_eq!(follow(&membership, 1), [OwnerId(12)]);
+    assert_eq!(follow(&membership, 3), [OwnerId(11)]);
+
+    let released = Beat {
+        released: BTreeSet::from([OwnerId(12)]),
+        owners: BTreeMap::new(),
+        ..first
+    };
+    membership.hear(seconds(1), released);
+    assert_eq!(membership.decide(seconds(1)), granted_to(1, &[12]));
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(1));
+    assert_eq!(handed(&membership, 1), [], "not to itself");
+    // It has not received the grant yet.
+    membership.hear(seconds(1), ready);
+    assert_eq!(handed(&membership, 1), []);
+    assert_eq!(follow(&membership, 3), [OwnerId(11), OwnerId(12)]);
+    assert!(!membership.is_alone(ProcessId(1)));
+}
+
+#[test]
+fn a_draining_process_does_not_begin_to_follow() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = |process, owner| Beat {
+        draining: true,
+        ..holding(process, owner, 50)
+    };
+    membership.hear(seconds(1), draining(2, 12));
+    assert_eq!(membership.to_follow(ProcessId(1)).count(), 1);
+    membership.hear(seconds(1), draining(1, 11));
+    assert_eq!(membership.to_follow(ProcessId(1)).count(), 0, "it was not ready");
+    assert_eq!(membership.to_follow(ProcessId(3)).count(), 2);
+}
+
+#[test]
 fn among_equals_the_newest_takes_over() {
     let mut membership = joined([0, 0, 0]);
     membership.leave(ProcessId(2));

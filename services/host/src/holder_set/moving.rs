@@ -68,8 +68,9 @@ where
         }
     }
 
-    /// Releases each owner once another process follows it and its clients had time to connect there. Returns when
-    /// nothing is held any more, or the rest cannot be handed over.
+    /// Releases each owner once another process follows it and its clients had time to connect there, those included
+    /// that this process was about to take over. Returns when nothing is held any more, or the rest cannot be handed
+    /// over.
     pub(super) async fn hand_over_all(&mut self, notifications: &mut Notifications, mut summons: Subscription) {
         let mut timeout = Instant::now() + HAND_OVER_WITHIN;
         let changed = self.changed.clone();
@@ -77,7 +78,7 @@ where
         let mut director_at = Instant::now();
         let mut due: BTreeMap<OwnerId, Instant> = BTreeMap::new();
         let mut beat = tokio::time::interval(BEAT_EVERY);
-        while !self.held.is_empty() && Instant::now() < timeout {
+        while !(self.held.is_empty() && self.follows.is_empty()) && Instant::now() < timeout {
             let next = due.values().min().copied();
             tokio::select! {
                 _ = beat.tick() => {
@@ -117,11 +118,12 @@ where
                 Ok(()) = link.changed() => beat.reset_immediately(),
                 item = notifications.next() => self.spread(item),
                 () = tokio::time::sleep_until(next.unwrap_or(timeout)) => {
-                    for owner in take_due(&mut due) {
+                    let released = take_due(&mut due);
+                    for owner in &released {
                         // One with a full queue is named in a later order again.
-                        self.release(owner, Command::Finish);
+                        self.release(*owner, Command::Finish);
                     }
-                    if self.held.keys().all(|owner| self.released.contains(owner)) {
+                    if !released.is_empty() && self.held.keys().all(|owner| self.released.contains(owner)) {
                         timeout = Instant::now() + DRAIN_WITHIN;
                     }
                 }

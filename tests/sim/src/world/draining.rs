@@ -150,6 +150,7 @@ impl World {
             self.after(delay, Step::Follow { process, owner, number });
         }
         self.greet_early(process);
+        self.leave_if_empty(process);
     }
 
     fn plan_releases(&mut self, process: ProcessId, orders: &[(OwnerId, Option<ProcessId>)]) {
@@ -284,7 +285,8 @@ impl World {
 
     pub(super) fn leave_if_empty(&mut self, process: ProcessId) {
         let host = self.processes.get(&process);
-        if host.is_some_and(|host| host.draining.is_some() && host.owners.is_empty()) {
+        let is_idle = |host: &Process| host.owners.is_empty() && host.follows.is_empty();
+        if host.is_some_and(|host| host.draining.is_some() && is_idle(host)) {
             self.end_drained(process);
         }
     }
