@@ -58,7 +58,13 @@ impl Example {
             sections.map(|section| section.split_once('\n').unwrap_or((section, "")))
         };
         let is_game = |path: &str| {
-            let starts = ["entities.xml", "entity_defs/", "user_data_objects.xml", "ledger.xml"];
+            let starts = [
+                "entities.xml",
+                "entity_defs/",
+                "user_data_objects.xml",
+                "ledger.xml",
+                "zones/",
+            ];
             starts.iter().any(|start| path.starts_with(start))
         };
         if sections().any(|(path, _)| is_game(path)) {
@@ -160,5 +166,6 @@ texts! {
     VolatileOrder LevelCount LevelShape NameClash Domain LedgerName OpaqueValue WideFloat WideBoolean LargeAtAnyDistance
     LargeAtCreation LargeOnGhosts WholeEachTime EveryStep BytesForText OneField ShownToNobody StoredByNobody
     TemporaryYetKept UnboundedName UnboundedStored UnboundedArgument ExposedSilently HeardFar UnusedLevel NoHysteresis
-    PositionTwice VolatileUnseen UnusedAlias LongIds AccountOfNobody Allowance UnusedAllowance
+    PositionTwice VolatileUnseen UnusedAlias LongIds AccountOfNobody Allowance UnusedAllowance PlacedType PlacedProperty
+    ObjectGuid DanglingReference
 }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `grammar`, `source`, `element`, `read` | the vocabulary; XML files; the reader of definitions |
 //! | `compile`, `schema`, `survey`, `names` | from declarations to the [`Schema`], and where each thing is declared |
+//! | `zone` | what authors have placed in a world |
 //! | `diagnostic` | mistakes and waste, and how they are reported |
 //! | `data_type`, `value`, `check`, `notation`, `stream` | types and values, as text and as bytes |
 //! | `path`, `change`, `component`, `message_range`, `typed` | how values change, are sent and are held by games |
@@ -39,6 +40,7 @@ mod stream;
 mod survey;
 pub mod typed;
 mod value;
+mod zone;
 
 pub use change::{
     Change, ChangeError, Edit, Located, OtherShape, PackedPath, Replaced, apply, difference, unpack_path,
@@ -79,3 +81,4 @@ pub use survey::{
     TypeOrigin, survey, survey_dir,
 };
 pub use value::Value;
+pub use zone::{PlacedEntity, PlacedObject, Zone, Zones};

@@ -59,6 +59,7 @@ fn path_of(kind: FileKind, dialect: Dialect) -> &'static str {
         FileKind::Definition => "entity_defs/Avatar.def",
         FileKind::Service => "service_defs/Service.def",
         FileKind::Object => "user_data_object_defs/Object.def",
+        FileKind::Zone => "zones/here.xml",
     }
 }
 

@@ -276,6 +276,48 @@ fn copies_of_a_large_default_are_counted() {
     refused(&tree, Rule::TypeTooLarge);
 }
 
+/// Short elements stand for long values: in a default, and in a zone.
+#[test]
+fn copies_of_an_element_default_are_counted() {
+    let items = "<item/>".repeat(100_000);
+    let row = "ARRAY <of> ARRAY <of> UINT8 </of> <size> 9000 </size> </of>";
+    let declared = format!(
+        "<root> <Properties> <rows> <Type> {row} </Type> <Flags> CELL_PRIVATE </Flags> <Default> {items} </Default> </rows> \
+         </Properties> </root>"
+    );
+    refused(&tree(&[("entity_defs/Avatar.def", &declared)]), Rule::TypeTooLarge);
+
+    let declared = format!(
+        "<root> <Properties> <rows> <Type> {row} </Type> <Flags> CELL_PRIVATE </Flags> </rows> </Properties> </root>"
+    );
+    let zone = format!(
+        "<root> <entity> <type> Avatar </type> <position> 0 0 0 </position> <properties> <rows> {items} </rows> \
+         </properties> </entity> </root>"
+    );
+    let files = [("entity_defs/Avatar.def", declared.as_str()), ("zones/here.xml", &zone)];
+    refused(&tree(&files), Rule::TypeTooLarge);
+}
+
+#[test]
+fn defaults_of_placed_objects_are_counted() {
+    let posts = repeat(2_000, |i, text| {
+        let guid = format!("{:08x}.00000000.00000000.00000000", i + 1);
+        let placed = format!("<type> Post </type> <guid> {guid} </guid> <position> 0 0 0 </position>");
+        writeln!(text, "<UserDataObject> {placed} </UserDataObject>").expect("a string");
+    });
+    let zone = format!("<root> {posts} </root>");
+    let row = "ARRAY <of> UINT8 </of> <size> 9000 </size>";
+    let post =
+        format!("<root> <Domain> CELL </Domain> <Properties> <row> <Type> {row} </Type> </row> </Properties> </root>");
+    let files = [
+        ("entity_defs/Avatar.def", "<root> </root>"),
+        ("user_data_objects.xml", "<root> <Post/> </root>"),
+        ("user_data_object_defs/Post.def", post.as_str()),
+        ("zones/here.xml", zone.as_str()),
+    ];
+    refused(&tree(&files), Rule::TypeTooLarge);
+}
+
 #[test]
 fn copies_to_derived_types_are_counted() {
     let text = "x".repeat(1 << 20);

@@ -21,7 +21,7 @@ fn the_reference_world_compiles_without_diagnostics() {
         let content = block[1].split("```").next().expect("the block");
         tree.insert(path.expect("a line with the path"), content);
     }
-    assert_eq!(tree.files().count(), 3);
+    assert_eq!(tree.files().count(), 6);
     let compiled = compile(&tree);
     assert_eq!(compiled.diagnostics, []);
     assert!(compiled.schema.is_some());

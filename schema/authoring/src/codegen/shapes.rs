@@ -42,13 +42,11 @@ impl Shapes {
             ..Self::default()
         };
         let mut used = BTreeSet::new();
-        for entity_type in schema.all_types() {
-            for mention in mentions(entity_type) {
-                mention.data_type.any(&mut |inner| {
-                    used.extend(dict(inner).map(key));
-                    false
-                });
-            }
+        for mention in all_mentions(schema) {
+            mention.data_type.any(&mut |inner| {
+                used.extend(dict(inner).map(key));
+                false
+            });
         }
         // Names chosen by authors come first, so that no derived name takes them.
         for (name, data_type) in aliases {
@@ -56,11 +54,8 @@ impl Shapes {
                 shapes.add(dict, name, name);
             }
         }
-        for entity_type in schema.all_types() {
-            for mention in mentions(entity_type) {
-                let wanted = format!("{}_{}", entity_type.name, mention.wanted);
-                shapes.find(mention.data_type, &wanted, &mention.origin);
-            }
+        for mention in all_mentions(schema) {
+            shapes.find(mention.data_type, &mention.wanted, &mention.origin);
         }
         for shape in &mut shapes.shapes {
             shape.edit_name = shapes.scope.pascal(&format!("{}_edit", shape.name));
@@ -81,15 +76,13 @@ impl Shapes {
     /// The names of the shapes that occur in code for these parts.
     pub(super) fn used(&self, schema: &Schema, parts: CodeParts) -> BTreeSet<&str> {
         let mut used = BTreeSet::new();
-        for entity_type in schema.all_types() {
-            for mention in mentions(entity_type) {
-                if parts.is_server() || mention.is_shown {
-                    mention.data_type.any(&mut |inner| {
-                        let shape = dict(inner).and_then(|dict| self.get(dict));
-                        used.extend(shape.map(|shape| shape.name.as_str()));
-                        false
-                    });
-                }
+        for mention in all_mentions(schema) {
+            if parts.is_server() || mention.is_shown {
+                mention.data_type.any(&mut |inner| {
+                    let shape = dict(inner).and_then(|dict| self.get(dict));
+                    used.extend(shape.map(|shape| shape.name.as_str()));
+                    false
+                });
             }
         }
         used
@@ -138,12 +131,26 @@ impl Shapes {
 /// A type that occurs in a member.
 struct Mention<'s> {
     data_type: &'s DataType,
-    /// The name for a shape in it, behind the entity type.
+    /// The name for a shape in it.
     wanted: String,
     /// Its place, in words.
     origin: String,
     /// Whether clients know the member.
     is_shown: bool,
+}
+
+/// The types that occur in a schema's members, in order.
+fn all_mentions(schema: &Schema) -> impl Iterator<Item = Mention<'_>> {
+    let objects = schema.user_data_objects().iter();
+    let of_objects = objects.flat_map(|object| {
+        object.properties.iter().map(|field| Mention {
+            data_type: &field.data_type,
+            wanted: format!("{}_{}", object.name, field.name),
+            origin: format!("{}.{}", object.name, field.name),
+            is_shown: false,
+        })
+    });
+    schema.all_types().flat_map(mentions).chain(of_objects)
 }
 
 /// The types that occur in an entity type's members, in order.
@@ -160,7 +167,7 @@ fn mentions(entity_type: &EntityType) -> Vec<Mention<'_>> {
     {
         mentions.push(Mention {
             data_type: personal.as_ref().unwrap_or(data_type),
-            wanted: name.clone(),
+            wanted: format!("{owner}_{name}"),
             origin: format!("{owner}.{name}"),
             is_shown: distribution.to_clients(),
         });
@@ -175,7 +182,7 @@ fn mentions(entity_type: &EntityType) -> Vec<Mention<'_>> {
         for argument in method.args.iter().chain(&method.returns) {
             mentions.push(Mention {
                 data_type: &argument.data_type,
-                wanted: format!("{name}_{}", argument.name),
+                wanted: format!("{owner}_{name}_{}", argument.name),
                 origin: format!("{owner}.{name}({})", argument.name),
                 is_shown: method.client_id.is_some(),
             });

@@ -102,7 +102,12 @@ impl Draft {
             FileKind::ServiceList => Some((Family::Service, Kind::Service)),
             FileKind::ObjectList => Some((Family::Object, Kind::UserDataObject)),
             FileKind::ComponentList => Some((Family::Entity, Kind::Component)),
-            FileKind::Aliases | FileKind::Ledger | FileKind::Definition | FileKind::Service | FileKind::Object => None,
+            FileKind::Aliases
+            | FileKind::Ledger
+            | FileKind::Definition
+            | FileKind::Service
+            | FileKind::Object
+            | FileKind::Zone => None,
         }
     }
 

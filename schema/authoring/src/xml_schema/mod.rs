@@ -56,6 +56,7 @@ fn base_name(kind: FileKind) -> &'static str {
         FileKind::Definition => "definition",
         FileKind::Service => "service",
         FileKind::Object => "user_data_object",
+        FileKind::Zone => "zone",
     }
 }
 

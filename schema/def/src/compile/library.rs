@@ -6,7 +6,7 @@ use crate::{
     diagnostic::{Finding, Findings, Rule, Severity},
     grammar::{
         ALIAS_FILES, COMPONENT_LIST, Dialect, EXTRA_ALIASES, FOLDERS, Family, FileKind, Kind, LEDGER_FILE, LISTS,
-        definition_at, root_of,
+        definition_at, root_of, zone_at,
     },
     read::{Choice, Definition, EntityList, Listed, Reading, Sign, Signs, read_aliases},
     schema::LedgerNames,
@@ -19,6 +19,8 @@ pub(super) struct Library<'s> {
     pub(super) services: EntityList<'s>,
     pub(super) objects: EntityList<'s>,
     pub(super) ledger_names: LedgerNames,
+    /// The root of each zone that could be parsed, by name.
+    pub(super) zones: BTreeMap<&'s str, Section<'s>>,
     dialect: Dialect,
     /// `None` for a file that could not be parsed.
     definitions: Definitions<'s>,
@@ -147,6 +149,7 @@ impl<'s> Library<'s> {
             services: EntityList::default(),
             objects: EntityList::default(),
             ledger_names: LedgerNames::default(),
+            zones: zones(documents),
             dialect: reading.dialect,
             any_case: any_case.collect(),
             definitions,
@@ -339,6 +342,12 @@ fn other_files_mean_nothing(reading: &mut Reading<'_>, documents: &Documents<'_>
             reading.report(finding);
         }
     }
+}
+
+fn zones<'s>(documents: &'s Documents<'s>) -> BTreeMap<&'s str, Section<'s>> {
+    let files = documents.files.iter();
+    let zones = files.filter_map(|(path, document)| Some((zone_at(path)?, document.root()?)));
+    zones.collect()
 }
 
 fn definitions<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>) -> Definitions<'s> {

@@ -22,9 +22,10 @@ use crate::{
     data_type::DataType,
     diagnostic::{Diagnostic, Finding, Findings, Rule, Severity, Where},
     grammar::{Dialect, Family, Kind},
-    read::{DialectChoice, EntityList, Reading},
+    read::{DialectChoice, EntityList, Reading, ZonesRead},
     schema::{EntityType, MAX_TYPES, Schema, Service, UserDataObject},
     source::{FileId, Sources, Span, Tree},
+    zone::Zones,
 };
 pub(crate) use allowance::is_allowance;
 use allowance::{read_allowances, report_refused, report_unused};
@@ -168,7 +169,7 @@ fn run<T>(tree: &Tree, look: Option<impl FnOnce(&World<'_>, &mut Findings) -> T>
 }
 
 fn compile_library<'l, 's>(
-    library: &'l Library<'l>,
+    library: &'l Library<'s>,
     reading: Reading<'s>,
     sources: &Sources<'_>,
     keeps_places: bool,
@@ -190,7 +191,20 @@ fn compile_library<'l, 's>(
     let is_sound = !reading.findings.has_errors();
     let named = |schema: Schema| schema.with_ledger_names(library.ledger_names.clone());
     let schema = is_sound.then(|| named(Schema::new(types, services, objects)));
+    let schema = schema.and_then(|schema| with_zones(schema, library, &mut reading));
     (schema, declared, reading)
+}
+
+/// Reads the zones; `None` if there is an error in one. They can be checked only against definitions without errors.
+fn with_zones<'s>(schema: Schema, library: &Library<'s>, reading: &mut Reading<'s>) -> Option<Schema> {
+    let mut read = ZonesRead::default();
+    let mut zones = BTreeMap::new();
+    for (name, root) in &library.zones {
+        let zone = reading.zone(*root, &schema, &mut read);
+        zones.insert((*name).to_owned(), zone);
+    }
+    reading.references_of_zones(&read);
+    (!reading.findings.has_errors()).then(|| schema.with_zones(Zones::new(zones)))
 }
 
 /// Turns errors that affect no listed type into warnings: those in files that no listed type reads, and in aliases that

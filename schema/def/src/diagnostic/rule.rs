@@ -300,6 +300,15 @@ rules! {
         "an allowance names rules that may be broken and gives the reason, as in `allow D0704: seen once`"
     UnusedAllowance 752 Lint "unused allowance"
         "the next violation of the rule here would not be reported"
+
+    PlacedType 801 Error "type that cannot be placed"
+        "nothing can be made of it"
+    PlacedProperty 802 Error "property that a zone cannot set"
+        "it does not exist, or its value does not come from a zone"
+    ObjectGuid 803 Error "invalid or repeated GUID"
+        "references could not tell two user data objects apart"
+    DanglingReference 804 Warning "reference to a user data object that is in no zone"
+        "behaviour finds nothing there"
 }
 
 impl Rule {

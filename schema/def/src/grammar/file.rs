@@ -1,7 +1,7 @@
 //! The files of a world: their paths, and the content of each.
 
 use super::{
-    Attribute, Content, DEFINITION, Dialect, Home, OBJECT, SERVICE, TYPE, Tag, Text,
+    Attribute, Content, DEFINITION, Dialect, Home, OBJECT, SERVICE, TYPE, Tag, Text, ZONE,
     member::{KIND, SLOT},
 };
 use crate::source::Tree;
@@ -26,6 +26,8 @@ pub enum FileKind {
     Service,
     /// A definition of a user data object, or of what they share.
     Object,
+    /// What an author has placed.
+    Zone,
 }
 
 /// What a definition file defines.
@@ -99,6 +101,18 @@ pub(crate) const COMPONENT_LIST: &str = "components.xml";
 /// The file of names for kinds and slots.
 pub(crate) const LEDGER_FILE: &str = "ledger.xml";
 
+/// The folder of zones.
+pub(crate) const ZONE_FOLDER: &str = "zones";
+
+/// The name of the zone in the file at a path below the root.
+pub(crate) fn zone_at(path: &str) -> Option<&str> {
+    let name = path
+        .strip_prefix(ZONE_FOLDER)?
+        .strip_prefix('/')?
+        .strip_suffix(".xml")?;
+    (!name.contains('/')).then_some(name)
+}
+
 /// The path of a game's definitions below its folder: empty, or a path that ends in `/`. `None` if there are none.
 #[must_use]
 pub fn root_of(tree: &Tree) -> Option<&'static str> {
@@ -113,7 +127,7 @@ pub fn root_of(tree: &Tree) -> Option<&'static str> {
 
 impl FileKind {
     /// Every kind of file.
-    pub const ALL: [FileKind; 9] = [
+    pub const ALL: [FileKind; 10] = [
         Self::EntityList,
         Self::ServiceList,
         Self::ObjectList,
@@ -123,6 +137,7 @@ impl FileKind {
         Self::Definition,
         Self::Service,
         Self::Object,
+        Self::Zone,
     ];
 
     /// The kind of a file by its path below the root of the definitions; `None` if it is not read.
@@ -130,6 +145,9 @@ impl FileKind {
     pub fn of(path: &str) -> Option<Self> {
         if let Some((_, kind)) = LISTS.iter().find(|(list, _)| *list == path) {
             return Some(*kind);
+        }
+        if zone_at(path).is_some() {
+            return Some(Self::Zone);
         }
         definition_at(path).map(|(family, ..)| match family {
             Family::Entity => Self::Definition,
@@ -149,6 +167,7 @@ impl FileKind {
             Self::Definition => &DEFINITION,
             Self::Service => &SERVICE,
             Self::Object => &OBJECT,
+            Self::Zone => &ZONE,
         }
     }
 }

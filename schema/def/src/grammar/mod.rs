@@ -9,13 +9,14 @@ mod dialect;
 mod file;
 mod member;
 mod words;
+mod zone;
 
 pub(crate) use definition::{
     BANDS, DETAIL_BAND, DETAIL_LEVEL, DETAIL_LEVELS, DETAILED_POSITION, DISTRIBUTION, INTERFACES, LOD_LEVELS, VOLATILE,
 };
 pub use definition::{COMPONENT_ALIAS, COMPONENT_TYPE, DEFINITION, OBJECT, SERVICE};
 pub use dialect::Dialect;
-pub(crate) use file::{ALIAS_FILES, COMPONENT_LIST, EXTRA_ALIASES, GROUPS, LEDGER_FILE};
+pub(crate) use file::{ALIAS_FILES, COMPONENT_LIST, EXTRA_ALIASES, GROUPS, LEDGER_FILE, ZONE_FOLDER, zone_at};
 pub use file::{
     ALIASES, FOLDERS, Family, FileKind, GROUPED_LIST, Kind, LEDGER, LIST, LISTED, LISTS, definition_at, root_of,
 };
@@ -25,6 +26,7 @@ pub use words::{
     BOOLEANS, DICT, DOMAINS, EXPOSURES_OF_BASE, EXPOSURES_OF_CELL, FLAGS, FlagWord, INDICES, Meaning, SEQUENCE, SIMPLE,
     TYPES, TypeWord, USER, Word,
 };
+pub(crate) use zone::{PLACED_ENTITY, PLACED_OBJECT, ZONE};
 
 use crate::schema::MAX_CALLS_PER_MINUTE;
 

@@ -62,7 +62,7 @@ impl<'s> Reading<'s> {
         let built_in = TypeWord::of(name).map(|word| &word.meaning);
         if let (Some(Meaning::Simple(data_type)), false) = (built_in, self.has_hiding_alias) {
             let typed = self.simple(data_type.clone(), section);
-            return typed.filter(|typed| self.spend(typed, section));
+            return typed.filter(|typed| self.spend(typed.cost(), section));
         }
         if let Some(alias) = self.pending_alias(name, section.text_span(), pending) {
             let fields = self.fields(section, &grammar::SIMPLE);
@@ -72,7 +72,7 @@ impl<'s> Reading<'s> {
                     .help("move it to the property, as its `<Default>`");
                 self.report(finding);
             }
-            return alias.filter(|typed| self.spend(typed, section));
+            return alias.filter(|typed| self.spend(typed.cost(), section));
         }
         let typed = match self.meaning_of(name, section) {
             Some(Meaning::Simple(data_type)) => self.simple(data_type.clone(), section),
@@ -82,13 +82,13 @@ impl<'s> Reading<'s> {
             Some(Meaning::User) => self.user_type(section),
             None => self.unknown_type(section),
         }?;
-        let is_small = self.is_small_enough(&typed.data_type, section) && self.spend(&typed, section);
+        let is_small = self.is_small_enough(&typed.data_type, section) && self.spend(typed.cost(), section);
         is_small.then_some(typed)
     }
 
-    /// Subtracts a type from the budget; reports when the budget is used up.
-    fn spend(&mut self, typed: &Typed, section: Section<'s>) -> bool {
-        if let Some(left) = self.budget.checked_sub(typed.cost()) {
+    /// Subtracts a type, or the values of a default, from the budget; reports when the budget is used up.
+    pub(super) fn spend(&mut self, cost: usize, section: Section<'s>) -> bool {
+        if let Some(left) = self.budget.checked_sub(cost) {
             self.budget = left;
             return true;
         }

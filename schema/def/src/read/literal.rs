@@ -97,15 +97,21 @@ impl<'s> Reading<'s> {
                 let finding = Finding::new(Rule::TagCase, child.name_span(), message);
                 self.report(finding.write_tag("item"));
             }
-            if child.is_empty() {
+            let value = if child.is_empty() {
                 self.attributes_mean_nothing(child);
-                values.push(sequence.element_default.clone());
-                continue;
+                Some(sequence.element_default.clone())
+            } else {
+                self.value(&sequence.of, child)
+            };
+            // A short element can stand for thousands of values.
+            if !value
+                .as_ref()
+                .is_none_or(|value| self.spend(value.value_count(), child))
+            {
+                return None;
             }
-            match self.value(&sequence.of, child) {
-                Some(value) => values.push(value),
-                None => is_whole = false,
-            }
+            is_whole &= value.is_some();
+            values.extend(value);
         }
         is_whole.then_some(Value::Sequence(values))
     }
@@ -223,6 +229,11 @@ impl Expected {
             help: help.into(),
         }
     }
+}
+
+/// A value in text notation; `None` if the text is none of this type.
+pub(super) fn of_text(data_type: &DataType, text: &str) -> Option<Value> {
+    from_text(data_type, text).ok().map(|noted| noted.value)
 }
 
 fn from_text(data_type: &DataType, text: &str) -> Result<Noted, Expected> {

@@ -21,6 +21,7 @@ mod python;
 mod reserved;
 mod space;
 mod used_types;
+mod zone;
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,7 @@ pub(crate) use entity_list::{EntityList, Listed};
 pub(crate) use method::{DeclaredArgument, DeclaredMethod, MethodPart};
 pub(crate) use property::DeclaredProperty;
 pub(crate) use space::DeclaredLevel;
+pub(crate) use zone::ZonesRead;
 
 use used_types::UsedTypes;
 

@@ -11,7 +11,10 @@ mod entity;
 mod ledger_names;
 mod member;
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use annals_ids::{EntityId, Hash, ServiceSlot, TypeId};
 use sha2::{Digest, Sha256};
@@ -22,7 +25,7 @@ pub use entity::{DetailedPosition, EntityType, LodLevel, Parts, Reach, Volatile}
 pub use ledger_names::LedgerNames;
 pub use member::{Argument, Distribution, Exposure, Index, MAX_CALLS_PER_MINUTE, Method, Property};
 
-use crate::data_type::Field;
+use crate::{data_type::Field, zone::Zones};
 
 /// Maximum entity types: the range of a [`TypeId`].
 pub const MAX_TYPES: usize = u16::MAX as usize;
@@ -42,6 +45,8 @@ pub struct Schema {
     fragments: Vec<EntityType>,
     user_data_objects: Vec<UserDataObject>,
     ledger_names: LedgerNames,
+    /// No part of its meaning.
+    zones: Arc<Zones>,
     by_name: BTreeMap<String, TypeId>,
     /// Computed on first use: checking definitions does not need it.
     fingerprint: OnceLock<Hash>,
@@ -127,6 +132,7 @@ impl Schema {
             fragments,
             user_data_objects,
             ledger_names: LedgerNames::default(),
+            zones: Arc::default(),
             by_name,
             fingerprint: OnceLock::new(),
             client_fingerprint: OnceLock::new(),
@@ -141,6 +147,19 @@ impl Schema {
             fingerprint: OnceLock::new(),
             ..self
         }
+    }
+
+    /// Adds what authors have placed. It changes neither the fingerprint nor the bytes of the schema.
+    #[must_use]
+    pub fn with_zones(self, zones: Zones) -> Self {
+        let zones = Arc::new(zones);
+        Self { zones, ..self }
+    }
+
+    /// What authors have placed. A schema that was read from bytes has no zones.
+    #[must_use]
+    pub fn zones(&self) -> &Arc<Zones> {
+        &self.zones
     }
 
     /// The entity types in declared order, without those of fragments.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{MAX_FILE_BYTES, MAX_FILES, MAX_TREE_BYTES, Tree};
-use crate::grammar::LEDGER_FILE;
+use crate::grammar::{LEDGER_FILE, ZONE_FOLDER};
 
 /// Maximum depth of folders below the game's; `scripts/entity_defs/interfaces/npc/` is 4.
 const MAX_FOLDER_DEPTH: usize = 8;
@@ -155,12 +155,13 @@ enum Wanted {
 }
 
 /// The definition folders, and the folders whose file names tell which parts an entity has.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "scripts",
     "entity_defs",
     "component_defs",
     "service_defs",
     "user_data_object_defs",
+    ZONE_FOLDER,
     "base",
     "cell",
     "client",
@@ -193,6 +194,7 @@ fn wanted(path: &str) -> Option<Wanted> {
     let is_list = LISTED_FILES.contains(&name);
     match ending.as_str() {
         "def" | "xml" if is_definition_path(folder) || is_list => Some(Wanted::Content),
+        "xml" if folder.rsplit('/').next() == Some(ZONE_FOLDER) => Some(Wanted::Content),
         "py" if ["base", "cell", "client"].iter().any(|part| folder.ends_with(part)) => Some(Wanted::Name),
         _ => None,
     }

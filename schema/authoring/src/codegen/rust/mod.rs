@@ -1,7 +1,7 @@
 //! Rust generation: the file, and shared helpers.
 //!
-//! A file has the structs first, then a module for each entity type, then the code that combines them. Each module
-//! imports what its text mentions.
+//! A file has the structs first, then the code that combines the entity types, then a module for each of them, and for
+//! each user data object type. Each module imports what its text mentions.
 
 mod behaviour;
 mod changed;
@@ -13,6 +13,7 @@ mod ghost;
 mod imports;
 mod ledger_names;
 mod mailbox;
+mod objects;
 mod own;
 mod spelling;
 
@@ -84,7 +85,9 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
     ]);
     reserved.extend(PRELUDE);
     let shapes = Shapes::of(schema, aliases, Scope::with(&reserved));
-    let types = named(schema, &shapes);
+    let mut modules = module_names(schema);
+    let types = named(schema, &shapes, &mut modules);
+    let objects = objects::named(schema, &shapes, &mut modules);
     let mut text = Text::at(0);
     text.line(&format!("//! {MARK}."));
     text.line("//!");
@@ -119,21 +122,38 @@ pub(super) fn file(model: &Model, parts: CodeParts) -> String {
         if !parts.is_server() && !client::is_seen(named) {
             continue;
         }
-        let module = module(named, parts);
-        text.gap();
-        text.doc(&about(named));
-        text.line(&format!("pub mod {} {{", named.module));
-        let names: Vec<&str> = shapes
-            .all()
-            .flat_map(|shape| [shape.name.as_str(), shape.edit_name.as_str()])
-            .collect();
-        let mut inside = Text::at(1);
-        imports::write(&mut inside, &module, &names);
-        text.put(&inside.finish());
-        text.put(&module);
-        text.line("}");
+        write_module(
+            &mut text,
+            (&named.module, &about(named)),
+            &module(named, parts),
+            &shapes,
+        );
+    }
+    for object in objects.iter().filter(|_| parts.is_server()) {
+        write_module(
+            &mut text,
+            (&object.module, &object.about()),
+            &object.write(&shapes),
+            &shapes,
+        );
     }
     text.finish()
+}
+
+/// Writes a module with its name, its documentation and its content.
+fn write_module(text: &mut Text, (name, about): (&str, &str), content: &str, shapes: &Shapes) {
+    text.gap();
+    text.doc(about);
+    text.line(&format!("pub mod {name} {{"));
+    let names: Vec<&str> = shapes
+        .all()
+        .flat_map(|shape| [shape.name.as_str(), shape.edit_name.as_str()])
+        .collect();
+    let mut inside = Text::at(1);
+    imports::write(&mut inside, content, &names);
+    text.put(&inside.finish());
+    text.put(content);
+    text.line("}");
 }
 
 /// Documentation of a type's module.
@@ -177,11 +197,15 @@ fn module(named: &Named<'_>, parts: CodeParts) -> String {
     text.finish()
 }
 
-fn named<'s>(schema: &'s Schema, shapes: &'s Shapes) -> Vec<Named<'s>> {
+/// The names of modules that no type has.
+fn module_names(schema: &Schema) -> Scope {
     let mut taken = vec!["client", "node", "typed"];
     taken.extend(Some("kinds").filter(|_| !schema.ledger_names().kinds().is_empty()));
     taken.extend(Some("slots").filter(|_| !schema.ledger_names().slots().is_empty()));
-    let mut modules = Scope::with(&taken);
+    Scope::with(&taken)
+}
+
+fn named<'s>(schema: &'s Schema, shapes: &'s Shapes, modules: &mut Scope) -> Vec<Named<'s>> {
     let name = |entity_type: &'s EntityType| {
         let mut types = shapes.scope().clone();
         let mut replies = |methods: &[Method]| -> Vec<Option<String>> {
