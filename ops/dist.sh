@@ -111,7 +111,7 @@ stage() {
     "$folder/bin/annals" manual --out "$folder/share"
     git archive HEAD CHANGELOG.md LICENSE README.md docs | tar --extract --directory "$folder"
     git archive HEAD defs/entities.xml defs/entity_defs defs/services.xml defs/service_defs defs/ledger.xml \
-        defs/user_data_objects.xml defs/user_data_object_defs |
+        defs/user_data_objects.xml defs/user_data_object_defs defs/zones |
         tar --extract --directory "$folder/share/annals"
     for part in $OPERATORS; do git archive HEAD "ops/$part" | tar --extract --directory "$folder"; done
     sboms "$folder/sbom"

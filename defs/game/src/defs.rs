@@ -6300,3 +6300,50 @@ pub mod almanac {
         }
     }
 }
+
+/// `PatrolNode`, a user data object type.
+pub mod patrol_node {
+    use annals_def::typed::{Typed, UdoRef};
+    use annals_ids::Position;
+
+    /// An object that an author has placed in a zone.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PatrolNode {
+        /// The reference to it.
+        pub guid: UdoRef,
+        /// Its position, in the space where its zone belongs.
+        pub position: Position,
+        /// Its direction.
+        pub direction: annals_ids::Direction,
+        /// `next`: ARRAY of UDO_REF
+        pub next: Vec<UdoRef>,
+        /// `wait`: FLOAT32
+        pub wait: f32,
+    }
+
+    impl PatrolNode {
+        /// The object to which a reference refers; `None` if it is in no zone, or of another type.
+        pub fn find(zones: &annals_def::Zones, reference: UdoRef) -> Option<Self> {
+            Self::of(zones.object(reference)?)
+        }
+
+        /// The objects of this type in a zone, in the order of its file.
+        pub fn all_in(zone: &annals_def::Zone) -> Vec<Self> {
+            zone.objects.iter().filter_map(Self::of).collect()
+        }
+
+        fn of(object: &annals_def::PlacedObject) -> Option<Self> {
+            if object.kind != 0 {
+                return None;
+            }
+            let mut values = object.properties.iter();
+            Some(Self {
+                guid: object.guid,
+                position: object.position,
+                direction: object.direction,
+                next: Typed::from_value(values.next()?).ok()?,
+                wait: Typed::from_value(values.next()?).ok()?,
+            })
+        }
+    }
+}

@@ -57,6 +57,22 @@ impl Game for Sample {
     }
 }
 
+/// Seconds of a definition in milliseconds: at least 1 s, at most a day.
+fn milliseconds(seconds: f32) -> u64 {
+    let seconds = if seconds.is_finite() {
+        seconds.clamp(1.0, 86_400.0)
+    } else {
+        1.0
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it lies between 1 and 86,400"
+    )]
+    let seconds = seconds as u64;
+    seconds * 1_000
+}
+
 /// A random number from `least` to `most`.
 fn rolled(context: &mut Context<'_>, least: f32, most: f32) -> f32 {
     const STEPS: u16 = 10_000;

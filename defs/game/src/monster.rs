@@ -1,4 +1,4 @@
-//! Monsters: they wander, growl, and can be attacked.
+//! Monsters: they wander, or walk from one patrol node to the next; they growl, and can be attacked.
 
 use annals_event::{Gait, Place};
 use annals_ids::{ControllerId, Mailbox, Part, Position, TimerId};
@@ -12,9 +12,10 @@ use crate::{
     defs::{
         Effect,
         monster::{BaseBehaviour, Cell, CellBehaviour, TakeDamageReply},
+        patrol_node::PatrolNode,
         spawn_point,
     },
-    rolled,
+    milliseconds, rolled,
 };
 
 /// Interval of a monster's periodic timer, milliseconds.
@@ -43,11 +44,13 @@ const LIES_MS: u64 = 1_000;
 /// Timer tags; [`combat`] has the tags of effects.
 const BREATH: u32 = 1;
 const GONE: u32 = 2;
+const ONWARD: u32 = 3;
 
 /// Controller tags.
 const WALK: u32 = 1;
 const HUNT: u32 = 2;
 const GUARD: u32 = 3;
+const ROUND: u32 = 4;
 
 /// Monsters have no base part: spawn points create them without one.
 impl BaseBehaviour for Sample {}
@@ -65,6 +68,8 @@ impl CellBehaviour for Sample {
             BREATH if combat::is_alive(own.context)? => combat::recover(own.context),
             BREATH => Ok(()),
             GONE => leave(own),
+            ONWARD if combat::is_alive(own.context)? => walk(own),
+            ONWARD => Ok(()),
             _ => combat::effect_ends(own.edit_effects()),
         }
     }
@@ -88,6 +93,7 @@ impl CellBehaviour for Sample {
                 walk(own)
             }
             (WALK, _) => walk(own),
+            (ROUND, ControllerSignal::Arrived) => rest(own),
             _ => Ok(()),
         }
     }
@@ -125,9 +131,14 @@ impl CellBehaviour for Sample {
     }
 }
 
-/// Walks on in more or less the same direction, or back towards the origin when far out.
+/// Walks to its node, if it has one. Otherwise on in more or less the same direction, or back towards the origin when far
+/// out.
 fn walk(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     let pace = own.pace()?;
+    if let Some(node) = PatrolNode::find(&own.context.zones(), own.next_node()?) {
+        own.context.move_to_point(node.position, Gait::at(pace), ROUND)?;
+        return Ok(());
+    }
     let Some(Place {
         position: Position { x, y, z },
         direction,
@@ -148,6 +159,20 @@ fn walk(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
         z: z + yaw.cos() * length,
     };
     own.context.move_to_point(to, Gait::at(pace), WALK)?;
+    Ok(())
+}
+
+/// Waits at its node, and chooses the next one.
+fn rest(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
+    let Some(node) = PatrolNode::find(&own.context.zones(), own.next_node()?) else {
+        return Ok(());
+    };
+    if !node.next.is_empty() {
+        let choice = own.context.roll() % node.next.len() as u64;
+        let next = usize::try_from(choice).ok().and_then(|choice| node.next.get(choice));
+        own.set_next_node(next.copied().unwrap_or(node.guid))?;
+    }
+    own.context.set_timer(milliseconds(node.wait), 0, ONWARD);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use annals_node::{
 use crate::{
     PLAZA, Sample, WORLD,
     defs::{almanac, chest, monster, space, spawn_point},
-    near,
+    milliseconds, near,
 };
 
 /// Monsters in a new space.
@@ -29,6 +29,9 @@ const SPAWN_REACH: f32 = 5.0;
 
 /// Delay before a monster appears, milliseconds: gives a new space time to settle.
 const SPAWN_MS: u64 = 500;
+
+/// What was placed by hand.
+const ZONE: &str = "plaza";
 
 /// Interval of weather changes, milliseconds.
 const WEATHER_EVERY_MS: u64 = 30_000;
@@ -152,6 +155,8 @@ impl almanac::BaseBehaviour for Sample {
 
 impl space::CellBehaviour for Sample {
     fn created(&self, own: &mut space::Cell<'_, '_>) -> Result<(), Denied> {
+        // Small enough for one call.
+        own.context.load_zone(ZONE, WORLD, 0)?;
         own.context.set_time_of_day(FIRST_MORNING, DAY_RATE)?;
         own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
         Ok(())
@@ -225,19 +230,8 @@ impl spawn_point::CellBehaviour for Sample {
         _caller: &Caller,
         _monster: Option<Mailbox>,
     ) -> Result<(), Failure> {
-        let seconds = own.respawn_after()?;
-        let seconds = if seconds.is_finite() {
-            seconds.clamp(1.0, 86_400.0)
-        } else {
-            1.0
-        };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it lies between 1 and 86,400"
-        )]
-        let seconds = seconds as u64;
-        own.context.set_timer(seconds * 1_000, 0, 0);
+        let after = milliseconds(own.respawn_after()?);
+        own.context.set_timer(after, 0, 0);
         Ok(())
     }
 }

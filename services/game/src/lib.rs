@@ -80,6 +80,7 @@
 //! | [`request`](node::Context::request) of [`CreateCell`](node::Request::CreateCell), [`CreateCellNear`](node::Request::CreateCellNear), [`DestroyCell`](node::Request::DestroyCell), [`Destroy`](node::Request::Destroy) | a cell part of a base part; the end of it, or of the entity |
 //! | [`created`](node::Behaviour::created), [`destroyed`](node::Behaviour::destroyed), [`cell_gained`](node::Behaviour::cell_gained), [`cell_lost`](node::Behaviour::cell_lost), [`request_denied`](node::Behaviour::request_denied) | what becomes of it |
 //! | [`bootstrap`](node::Behaviour::bootstrap) | the first entity of a realm |
+//! | [`zones`](node::Context::zones), [`load_zone`](node::Context::load_zone) | what authors have placed |
 //!
 //! ## Moving
 //!

@@ -18,6 +18,7 @@ mod requests;
 mod service;
 mod sight;
 mod space;
+mod zones;
 
 use annals_def::{Argument, EntityType, Method, Property, Value, check};
 use annals_event::{Audience, Awaiting, Body, Call, Image, Link, Outcome, Place, Timer};

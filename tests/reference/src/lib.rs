@@ -39,7 +39,7 @@ pub use annals_node::{
 pub use annals_wire::client::CloseReason;
 
 pub use completing::{begin, enter};
-pub use defs::{Dispatcher, Game, Item, account, avatar, hero, kinds, monster, note_store, slots};
+pub use defs::{Dispatcher, Game, Item, account, avatar, hero, kinds, monster, note_store, slots, waypoint};
 pub use scene::{Scene, on_account, on_base, on_cell};
 
 /// The compiled definitions of the examples' world.

@@ -236,7 +236,10 @@ fn monsters_walk_and_can_be_attacked() {
     let monsters = |stage: &TestRealm| -> Vec<EntityId> {
         let view = stage.players[player].core.view(Part::Cell).entities();
         let monsters = view.iter().filter(|(_, seen)| seen.type_id == monster_type);
-        monsters.map(|(entity, _)| *entity).collect()
+        let monsters = monsters.map(|(entity, _)| *entity);
+        monsters
+            .filter(|entity| seen(stage, player, *entity, "species") != WATCHMAN)
+            .collect()
     };
     stage.until("there are twelve monsters", |stage| monsters(stage).len() == 12);
     let prey = monsters(&stage)[0];
@@ -265,6 +268,51 @@ fn monsters_walk_and_can_be_attacked() {
     assert_eq!(monsters(&stage).len(), 12, "another has come in its place");
 }
 
+/// The species of the monster that is placed by hand.
+const WATCHMAN: Option<Value> = Some(Value::UInt(9));
+
+/// Lets up to a minute pass.
+fn walks(stage: &mut TestRealm, what: &str, is_there: impl Fn(&TestRealm) -> bool) {
+    for _ in 0..600 {
+        if is_there(stage) {
+            return;
+        }
+        stage.pass(100);
+    }
+    panic!("not {what} after a minute");
+}
+
+/// It walks from node to node of its zone, whatever happens to its process.
+#[test]
+fn a_placed_monster_walks_its_round() {
+    let mut stage = stage();
+    let player = stage.join();
+    avatar_of(&mut stage, player);
+    let watchman = |stage: &TestRealm| {
+        let view = stage.players[player].core.view(Part::Cell).entities();
+        let mut entities = view.keys().copied();
+        entities.find(|entity| seen(stage, player, *entity, "species") == WATCHMAN)
+    };
+    let nodes = stage.schema.zones().get("plaza").map(|zone| zone.objects.clone());
+    let nodes = nodes.expect("the sample has it");
+    let is_at = |stage: &TestRealm, node: usize| {
+        let seen = watchman(stage).and_then(|entity| stage.players[player].core.entity(entity));
+        let position = seen.and_then(|seen| seen.place).map(|(position, _)| position);
+        position.is_some_and(|at| (at.x - nodes[node].position.x).hypot(at.z - nodes[node].position.z) < 1.0)
+    };
+    // 40 m at 1.4 m/s.
+    for node in [0, 1] {
+        walks(&mut stage, &format!("at node {node}"), |stage| is_at(stage, node));
+        for cell in [WEST, EAST] {
+            stage.crash(cell);
+        }
+    }
+    walks(&mut stage, "at one of the next nodes", |stage| {
+        is_at(stage, 0) || is_at(stage, 2)
+    });
+    assert_eq!(stage.count(&[WEST, EAST], "Monster"), 13, "the zone was loaded once");
+}
+
 #[test]
 fn the_world_is_created_once_despite_process_loss_at_its_start() {
     const CELLS: [OwnerId; 2] = [WEST, EAST];
@@ -276,7 +324,8 @@ fn the_world_is_created_once_despite_process_loss_at_its_start() {
             stage.pass(20);
             stage.crash(BASE);
             let what = format!("{lost} lost after {later} ms");
-            stage.until(&what, |stage| stage.count(&CELLS, "Monster") == 12);
+            // Twelve of spawn points, and one of the zone.
+            stage.until(&what, |stage| stage.count(&CELLS, "Monster") == 13);
             stage.pass(5_000);
             let counts = |owners: &[OwnerId]| ["Space", "SpawnPoint", "Chest"].map(|name| stage.count(owners, name));
             assert_eq!(counts(&[BASE]), [1, 4, 2], "{what}");
@@ -348,7 +397,7 @@ fn players_find_a_target_for_every_exposed_method() {
     avatar_of(&mut stage, one);
     avatar_of(&mut stage, other);
     stage.until("there are monsters", |stage| {
-        stage.count(&[WEST, EAST], "Monster") == 12
+        stage.count(&[WEST, EAST], "Monster") == 13
     });
     stage.pass(1_000);
     let others = call_others(&mut stage, one, &mut dice, &mut driven);

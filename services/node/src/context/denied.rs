@@ -214,6 +214,9 @@ pub enum Denied {
     /// The map was not received from the director yet, or has no such space.
     #[error("its space is not known yet; try again after `app_ready`")]
     NoMap,
+    /// The definitions have no such zone.
+    #[error("there is no zone {zone}: its file would be `zones/{zone}.xml`, beside `entities.xml`")]
+    NoZone { zone: String },
     /// The key is not in the game's own range.
     #[error("a game's own space data has keys from {FIRST_OWN_KEY} to {}, and {key} is out of range", SPACE_KEYS - 1)]
     SpaceKey { key: u16 },
