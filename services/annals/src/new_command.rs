@@ -1,7 +1,8 @@
-//! `annals new`: writes a small, complete game crate in a folder of its own.
+//! `annals new`: writes a small, complete game crate in a folder of its own, or a client in TypeScript for a world.
 //!
-//! The files are those of `services/annals/templates/game`, in which three words stand for others: the crate's name, the
-//! same as an identifier, and the path of this repository. `src/defs.rs` and `page/world.ts` are generated.
+//! The files are those of a folder in `services/annals/templates`, in which some words stand for others: the crate's name,
+//! the same as an identifier, the path of this repository, and that of the world. The types of the definitions are
+//! generated.
 
 use std::{
     fs, io,
@@ -11,7 +12,10 @@ use std::{
 
 use annals_authoring::codegen::{CodeParts, Model};
 use annals_def::{Style, Tree, render};
-use annals_host::telemetry::Chain;
+use annals_host::{
+    telemetry::Chain,
+    world::{NoFolder, look_for},
+};
 use tempfile::TempDir;
 use thiserror::Error;
 
@@ -19,50 +23,61 @@ use crate::defs_command::generate::through;
 
 /// A file of the template, in this build.
 macro_rules! template {
-    ($path:literal) => {
-        template!($path, $path)
+    ($folder:literal, $path:literal) => {
+        template!($folder, $path, $path)
     };
     // Another name in the repository, where Cargo, git or an editor would take it for one of its own files.
-    ($path:literal, $stored:literal) => {
-        ($path, include_str!(concat!("../templates/game/", $stored)))
+    ($folder:literal, $path:literal, $stored:literal) => {
+        ($path, include_str!(concat!("../templates/", $folder, "/", $stored)))
     };
 }
 
 /// The files of a new game: path, and text.
-const FILES: [(&str, &str); 24] = [
-    template!("Cargo.toml", "Cargo.toml.in"),
-    template!(".gitignore", "gitignore"),
-    template!("Makefile"),
-    template!("rustfmt.toml"),
-    template!("README.md", "README.md.in"),
-    template!("defs/entities.xml"),
-    template!("defs/entity_defs/alias.xml"),
-    template!("defs/entity_defs/Account.def"),
-    template!("defs/entity_defs/Avatar.def"),
-    template!("defs/entity_defs/Bush.def"),
-    template!("defs/entity_defs/Garden.def"),
-    template!("src/lib.rs"),
-    template!("src/account.rs"),
-    template!("src/avatar.rs"),
-    template!("src/bush.rs"),
-    template!("src/bin/annals-base.rs"),
-    template!("src/bin/annals-cell.rs"),
-    template!("tests/game.rs"),
-    template!("page/index.html"),
-    template!("page/style.css"),
-    template!("page/tsconfig.json"),
-    template!("page/main.ts"),
-    template!("page/scene.ts"),
-    template!("page/walker.ts"),
+const GAME: [(&str, &str); 24] = [
+    template!("game", "Cargo.toml", "Cargo.toml.in"),
+    template!("game", ".gitignore", "gitignore"),
+    template!("game", "Makefile"),
+    template!("game", "rustfmt.toml"),
+    template!("game", "README.md", "README.md.in"),
+    template!("game", "defs/entities.xml"),
+    template!("game", "defs/entity_defs/alias.xml"),
+    template!("game", "defs/entity_defs/Account.def"),
+    template!("game", "defs/entity_defs/Avatar.def"),
+    template!("game", "defs/entity_defs/Bush.def"),
+    template!("game", "defs/entity_defs/Garden.def"),
+    template!("game", "src/lib.rs"),
+    template!("game", "src/account.rs"),
+    template!("game", "src/avatar.rs"),
+    template!("game", "src/bush.rs"),
+    template!("game", "src/bin/annals-base.rs"),
+    template!("game", "src/bin/annals-cell.rs"),
+    template!("game", "tests/game.rs"),
+    template!("game", "page/index.html"),
+    template!("game", "page/style.css"),
+    template!("game", "page/tsconfig.json"),
+    template!("game", "page/main.ts"),
+    template!("game", "page/scene.ts"),
+    template!("game", "page/walker.ts"),
+];
+
+/// The files of a new client in TypeScript.
+const TYPESCRIPT_CLIENT: [(&str, &str); 5] = [
+    template!("typescript-client", "package.json", "package.json.in"),
+    template!("typescript-client", ".gitignore", "gitignore"),
+    template!("typescript-client", "README.md", "README.md.in"),
+    template!("typescript-client", "tsconfig.json"),
+    template!("typescript-client", "src/main.ts"),
 ];
 
 /// Folder of the definitions in a new game.
 const DEFINITIONS: &str = "defs/";
 
-/// Words in the template that stand for the crate's name, for the same as an identifier, and for the repository.
+/// Words in the templates that stand for the crate's name, for the same as an identifier, for the repository, and for the
+/// folder of a world's definitions.
 const NAME: &str = "new-game";
 const IDENTIFIER: &str = "new_game";
 const REPOSITORY: &str = "ANNALS_REPOSITORY";
+const WORLD: &str = "ANNALS_WORLD";
 
 /// The crate that a game depends on, below the repository.
 const GAME_CRATE: &str = "services/game";
@@ -83,12 +98,27 @@ const TAKEN: [&str; 9] = [
     "build",
 ];
 
-/// Write a small, complete game.
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Language {
+    /// A game: definitions, behaviour in Rust, tests, and a page
+    Rust,
+    /// A client for Node in TypeScript, of a world that exists
+    TypescriptClient,
+}
+
+/// Write a small, complete game, or a client.
 #[derive(Debug, clap::Args)]
 pub struct New {
-    /// Folder of the game: a new or an empty one. Its name is the crate's: lower-case letters, digits, - and _
+    /// Folder to write: a new or an empty one. Its name is the crate's: lower-case letters, digits, - and _
     dir: PathBuf,
-    /// Repository of Annals, on which the game depends [default: the one that this program was built from]
+    /// What to write
+    #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::Rust)]
+    lang: Language,
+    /// Folder of the definitions of the client's world
+    #[arg(long, value_name = "DIR", required_if_eq("lang", "typescript-client"))]
+    world: Option<PathBuf>,
+    /// Repository of Annals, on which it depends [default: the one that this program was built from]
     #[arg(long, value_name = "PATH")]
     annals: Option<PathBuf>,
 }
@@ -109,10 +139,16 @@ enum NewError {
         .0.display())]
     NotAnnals(PathBuf),
     #[error(
-        "the path of the repository, {path:?}, cannot be written into a Makefile: it has {character:?}; move the \
-        repository, or name it by a symbolic link"
+        "the path {path:?} cannot be written into the files of a build: it has {character:?}; move the folder, or name \
+         it by a symbolic link"
     )]
     Unwritable { path: PathBuf, character: char },
+    #[error("a game has definitions of its own: omit --world, or add --lang typescript-client")]
+    OwnWorld,
+    #[error(transparent)]
+    World(#[from] NoFolder),
+    #[error("{text}\nthe definitions in {world} do not compile", world = world.display())]
+    Broken { world: PathBuf, text: String },
     #[error("{} cannot be written", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("the template's definitions do not compile; this is a bug of `annals new`:\n{0}")]
@@ -125,19 +161,42 @@ impl New {
     pub fn run(self) -> ExitCode {
         match self.write() {
             Ok(name) => {
-                let dir = self.dir.display();
-                println!("{dir}: the game {name}. Next:");
-                println!("  cd {dir}");
-                println!("  make test    # its tests, in a realm in memory (minutes at first: it builds)");
-                println!("  make demo    # a realm of separate processes, and bots");
-                println!("  make play    # the same with a page, in which you play");
-                println!("  make dev     # and built and replaced after each change, while you play");
+                self.say_next(&name);
                 ExitCode::SUCCESS
             }
             Err(error) => {
                 eprintln!("new: {}", Chain(&error));
                 ExitCode::from(2)
             }
+        }
+    }
+
+    /// Prints what was written, and what to do next.
+    fn say_next(&self, name: &str) {
+        let dir = self.dir.display();
+        let (what, steps): (_, &[&str]) = match self.lang {
+            Language::Rust => (
+                "game",
+                &[
+                    "make test    # its tests, in a realm in memory (minutes at first: it builds)",
+                    "make demo    # a realm of separate processes, and bots",
+                    "make play    # the same with a page, in which you play",
+                    "make dev     # and built and replaced after each change, while you play",
+                ],
+            ),
+            Language::TypescriptClient => (
+                "client",
+                &[
+                    "npm run library                 # builds the client library, once",
+                    "npm install && npm run build",
+                    "npm start URL NAME PASSWORD     # README.md starts a realm for it",
+                ],
+            ),
+        };
+        println!("{dir}: the {what} {name}. Next:");
+        println!("  cd {dir}");
+        for step in steps {
+            println!("  {step}");
         }
     }
 
@@ -151,15 +210,23 @@ impl New {
         let name = crate_name(&dir)?;
         let parent = free(&dir)?;
         let repository = self.repository()?;
+        let files = match (self.lang, &self.world) {
+            (Language::Rust, None) => game(&name, &repository)?,
+            (Language::Rust, Some(_)) => return Err(NewError::OwnWorld),
+            (Language::TypescriptClient, world) => {
+                let world = world.as_deref().unwrap_or(Path::new("."));
+                typescript_client(&name, &repository, world)?
+            }
+        };
         let scratch = TempDir::with_prefix_in(".annals-new-", parent).map_err(failed(parent))?;
-        for (path, text) in files(&name, &repository)? {
+        for (path, text) in files {
             let path = scratch.path().join(path);
             let folder = path.parent().unwrap_or(scratch.path());
             fs::create_dir_all(folder).map_err(failed(folder))?;
             fs::write(&path, text).map_err(failed(&path))?;
         }
         let lock = repository.join("Cargo.lock");
-        if lock.is_file() {
+        if self.lang == Language::Rust && lock.is_file() {
             // Cargo removes from it what the game does not need.
             fs::copy(&lock, scratch.path().join("Cargo.lock")).map_err(failed(&lock))?;
         }
@@ -182,11 +249,16 @@ impl New {
                 None => NewError::Gone(named.to_owned()),
             });
         };
-        let special = |character: &char| !(character.is_alphanumeric() || "/._-+@,".contains(*character));
-        match found.to_string_lossy().chars().find(special) {
-            Some(character) => Err(NewError::Unwritable { path: found, character }),
-            None => Ok(found),
-        }
+        writable(found)
+    }
+}
+
+/// A path that needs no quotes in a Makefile or in JSON.
+fn writable(path: PathBuf) -> Result<PathBuf, NewError> {
+    let special = |character: &char| !(character.is_alphanumeric() || "/._-+@,".contains(*character));
+    match path.to_string_lossy().chars().find(special) {
+        Some(character) => Err(NewError::Unwritable { path, character }),
+        None => Ok(path),
     }
 }
 
@@ -230,29 +302,58 @@ fn free(dir: &Path) -> Result<&Path, NewError> {
     }
 }
 
-/// The files of a game of this name, with their texts.
-fn files(name: &str, repository: &Path) -> Result<Vec<(String, String)>, NewError> {
+/// Files with their paths and texts.
+type Files = Vec<(String, String)>;
+
+/// The files of a template, with the words in them replaced.
+fn filled(template: &[(&str, &str)], words: &[(&str, &str)]) -> Files {
+    let replaced = |text: &str| {
+        let words = words.iter();
+        words.fold(text.to_owned(), |text, (word, by)| text.replace(word, by))
+    };
+    let files = template.iter();
+    files.map(|(path, text)| ((*path).to_owned(), replaced(text))).collect()
+}
+
+/// The files of a game of this name.
+fn game(name: &str, repository: &Path) -> Result<Files, NewError> {
     let identifier = name.replace('-', "_");
     let repository = repository.to_string_lossy();
-    let filled = |text: &str| {
-        let text = text.replace(NAME, name).replace(IDENTIFIER, &identifier);
-        text.replace(REPOSITORY, &repository)
-    };
     let mut tree = Tree::new();
-    let definitions = FILES
+    let definitions = GAME
         .iter()
         .filter_map(|(path, text)| Some((path.strip_prefix(DEFINITIONS)?, *text)));
     definitions.for_each(|(path, text)| tree.insert(path, text));
     let model = Model::compile(&tree).map_err(|problems| NewError::Template(render(&problems, Style::Plain)))?;
-    let generated = [
-        (
-            "src/defs.rs".to_owned(),
-            through("annals_game", &model.to_rust(CodeParts::SERVER)),
-        ),
-        ("page/world.ts".to_owned(), model.to_typescript()),
-    ];
-    let written = FILES.iter().map(|(path, text)| ((*path).to_owned(), filled(text)));
-    Ok(written.chain(generated).collect())
+    let mut files = filled(
+        &GAME,
+        &[(NAME, name), (IDENTIFIER, &identifier), (REPOSITORY, &repository)],
+    );
+    let behaviour = through("annals_game", &model.to_rust(CodeParts::SERVER));
+    files.push(("src/defs.rs".to_owned(), behaviour));
+    files.push(("page/world.ts".to_owned(), model.to_typescript()));
+    Ok(files)
+}
+
+/// The files of a client of this name, for the world in a folder.
+fn typescript_client(name: &str, repository: &Path, world: &Path) -> Result<Files, NewError> {
+    look_for(world)?;
+    let world = world.canonicalize().map_err(|source| NewError::File {
+        path: world.to_owned(),
+        source,
+    })?;
+    let world = writable(world)?;
+    let model = Model::compile(&Tree::read(&world)).map_err(|problems| NewError::Broken {
+        world: world.clone(),
+        text: render(&problems, Style::Plain),
+    })?;
+    let (repository, world) = (repository.to_string_lossy(), world.to_string_lossy());
+    let mut files = filled(
+        &TYPESCRIPT_CLIENT,
+        &[(NAME, name), (REPOSITORY, &repository), (WORLD, &world)],
+    );
+    files.push(("src/world.ts".to_owned(), model.to_typescript()));
+    Ok(files)
 }
 
 /// Gives a folder the permissions of a new one: temporary folders are closed to others.
@@ -289,9 +390,12 @@ mod tests {
 
     #[test]
     fn no_word_of_the_template_is_left_in_a_new_game() {
-        let files = files("garden", Path::new("/annals")).expect("the template compiles");
-        for (path, text) in files {
-            for word in [NAME, IDENTIFIER, REPOSITORY] {
+        let repository = Path::new("/annals");
+        let game = game("garden", repository).expect("the template compiles");
+        let world = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../defs");
+        let client = typescript_client("watcher", repository, &world).expect("the sample compiles");
+        for (path, text) in game.into_iter().chain(client) {
+            for word in [NAME, IDENTIFIER, REPOSITORY, WORLD] {
                 assert!(!text.contains(word), "{path} has {word}");
             }
         }

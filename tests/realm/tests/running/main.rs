@@ -31,6 +31,7 @@ mod lives;
 mod logging_in;
 mod lost;
 mod migrating;
+mod new_client;
 mod operator_pages;
 mod operators;
 mod page;

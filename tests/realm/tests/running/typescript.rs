@@ -52,6 +52,11 @@ impl Node {
         Some(Self { compiler, version })
     }
 
+    /// Compiles a project.
+    pub(crate) async fn compile(&self, project: &Path) {
+        checked(Command::new(&self.compiler).arg("--project").arg(project)).await;
+    }
+
     /// Runs a program that uses WebSockets.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("node");
