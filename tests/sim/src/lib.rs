@@ -90,6 +90,8 @@ pub struct Report {
     pub heard: usize,
     /// Owners that draining processes released.
     pub released: u64,
+    /// Grants to processes that drain themselves.
+    pub passed_on: u64,
     /// Take-overs by processes that followed the owner.
     pub followed: u64,
     /// Whether nothing but drains happened, so that no player may have been interrupted.
@@ -238,6 +240,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         deleted: world.deleted,
         redrawn: world.redrawn,
         released: world.released,
+        passed_on: world.passed_on,
         followed: world.followed,
         is_calm: check::drains::is_calm(world),
         switched: world.clients.iter().map(|client| client.core.counters().moved).sum(),

@@ -253,6 +253,8 @@ pub struct World {
     pub released: u64,
     /// Owners that were released without a process that follows them.
     pub unfollowed: u64,
+    /// Grants to processes that drain themselves.
+    pub passed_on: u64,
     /// Take-overs by processes that followed the owner.
     pub followed: u64,
 }
@@ -313,6 +315,7 @@ impl World {
             early: Vec::new(),
             released: 0,
             unfollowed: 0,
+            passed_on: 0,
             followed: 0,
         };
         world.begin();

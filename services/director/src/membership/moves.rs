@@ -1,6 +1,7 @@
 //! Planned hand-overs: which process follows each owner of a draining one (rule D9).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
@@ -23,7 +24,10 @@ impl Membership {
                 member.is_some_and(|member| member.takes(*kind) || member.is_ready_to_take(*owner, *kind))
             };
             let planned = self.moves.get(owner).copied().filter(is_able);
-            let able = planned.or_else(|| self.least_loaded(*kind, &load).filter(|process| process != holder));
+            // A former director may have planned it already.
+            let ready = || self.follower(*owner, *kind).filter(|process| process != holder);
+            let free = || self.least_loaded(*kind, &load).filter(|process| process != holder);
+            let able = planned.or_else(ready).or_else(free);
             if let Some(process) = able {
                 load.entry(process).or_default().add(self.entities_of(*owner));
                 moves.insert(*owner, process);
@@ -51,6 +55,12 @@ impl Membership {
         let planned = self.moves.iter().chain(self.staged.iter().flatten());
         let to_it = planned.filter(move |(_, to)| **to == process);
         to_it.map(|(owner, _)| *owner)
+    }
+
+    /// The owners that a process follows already, while this director has not listened for long enough to plan that again.
+    pub fn to_follow_on(&self, now: Duration, process: ProcessId) -> impl Iterator<Item = OwnerId> {
+        let member = self.members.get(&process).filter(|_| !self.has_listened(now));
+        member.into_iter().flat_map(|member| &member.beat.follows).copied()
     }
 
     /// The owners that a draining process is to release, each with the client address of the process that follows it.

@@ -136,7 +136,11 @@ impl Leader {
         }
         if self.lifecycle.grants() {
             let followed = self.membership.to_follow(process);
+            let followed: BTreeSet<OwnerId> = followed
+                .chain(self.membership.to_follow_on(monotonic(), process))
+                .collect();
             orders.follow = followed
+                .into_iter()
                 .filter_map(|owner| self.orders.get(&owner))
                 .map(|(order, _)| order.clone())
                 .collect();

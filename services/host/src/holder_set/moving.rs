@@ -21,6 +21,9 @@ use crate::process::Presence;
 /// Timeout of handing everything over. What is left is released then.
 const HAND_OVER_WITHIN: Duration = Duration::from_secs(10);
 
+/// Timeout of all that together, if owners are granted to this process meanwhile, which it has announced to take over.
+const HAND_OVER_AT_MOST: Duration = Duration::from_secs(30);
+
 /// Time for clients to connect to the next holder, while this one still serves them.
 const CLIENTS_WITHIN: Duration = Duration::from_millis(300);
 
@@ -73,6 +76,8 @@ where
     /// over.
     pub(super) async fn hand_over_all(&mut self, notifications: &mut Notifications, mut summons: Subscription) {
         let mut timeout = Instant::now() + HAND_OVER_WITHIN;
+        let limit = Instant::now() + HAND_OVER_AT_MOST;
+        let mut known: BTreeSet<OwnerId> = self.held.keys().copied().collect();
         let changed = self.changed.clone();
         let mut link = self.process.bus.state();
         let mut director_at = Instant::now();
@@ -94,6 +99,10 @@ where
                         continue;
                     };
                     director_at = Instant::now();
+                    if self.held.keys().any(|owner| !known.contains(owner)) {
+                        timeout = limit.min(Instant::now() + HAND_OVER_WITHIN);
+                        known.extend(self.held.keys());
+                    }
                     // A follower may have died since it was ready.
                     let is_off = |owner: &OwnerId| orders.hand_over.iter().all(|order| order.owner != owner.0);
                     let off: Vec<OwnerId> = due.extract_if(.., |owner, _| is_off(owner)).map(|(owner, _)| owner).collect();
@@ -118,12 +127,13 @@ where
                 Ok(()) = link.changed() => beat.reset_immediately(),
                 item = notifications.next() => self.spread(item),
                 () = tokio::time::sleep_until(next.unwrap_or(timeout)) => {
-                    let released = take_due(&mut due);
-                    for owner in &released {
+                    let now_due = take_due(&mut due);
+                    for owner in &now_due {
                         // One with a full queue is named in a later order again.
                         self.release(*owner, Command::Finish);
                     }
-                    if !released.is_empty() && self.held.keys().all(|owner| self.released.contains(owner)) {
+                    // Each release renews it, and not its end: what cannot finish would keep this process for ever.
+                    if !now_due.is_empty() && self.held.keys().all(|owner| self.released.contains(owner)) {
                         timeout = Instant::now() + DRAIN_WITHIN;
                     }
                 }

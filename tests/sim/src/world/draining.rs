@@ -1,7 +1,10 @@
 //! Planned hand-overs of owners (rule D9): a process drains, other processes follow its owners, and take them over once
 //! it has released them. As the host does it (`services/host/src/holder_set/moving.rs`, `following.rs`), without waiting.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use annals_event::{Batch, OwnerState};
 use annals_ids::{OwnerId, ProcessId};
@@ -118,7 +121,11 @@ impl World {
         let hearing = self.processes.iter().filter(|(_, host)| host.hears_director());
         let hearing: Vec<ProcessId> = hearing.map(|(process, _)| *process).collect();
         for process in hearing {
-            self.follow_only(process, &director.membership.to_follow(process).collect());
+            let followed = director.membership.to_follow(process);
+            let followed_on = director
+                .membership
+                .to_follow_on(Duration::from_micros(self.now), process);
+            self.follow_only(process, &followed.chain(followed_on).collect());
             let orders = director.membership.to_hand_over(process);
             let orders: Vec<(OwnerId, Option<ProcessId>)> =
                 orders.map(|(owner, address)| (owner, process_at(address))).collect();

@@ -241,6 +241,7 @@ impl World {
             return;
         };
         let following = host.follows.remove(&owner);
+        self.passed_on += u64::from(host.draining.is_some());
         host.owners.insert(
             owner,
             Held {

@@ -1,0 +1,151 @@
+//! Planned hand-overs: which process follows the owners of one that drains.
+
+use super::*;
+
+#[test]
+fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), draining.clone());
+    let follow = |membership: &Membership, process| membership.to_follow(ProcessId(process)).collect::<Vec<_>>();
+    assert_eq!(follow(&membership, 1), [OwnerId(12)], "it has the fewest entities");
+    assert_eq!(follow(&membership, 3), []);
+    assert_eq!(membership.to_hand_over(ProcessId(2)).count(), 0, "nobody is ready");
+    assert_eq!(membership.decide(seconds(1)), []);
+
+    let ready = Beat {
+        follows: BTreeSet::from([OwnerId(12)]),
+        address: Some("there".to_owned()),
+        ..holding(1, 11, 70)
+    };
+    membership.hear(seconds(1), ready);
+    let handed: Vec<_> = membership.to_hand_over(ProcessId(2)).collect();
+    assert_eq!(
+        handed,
+        [(OwnerId(12), "there")],
+        "a plan is kept, whatever the loads are by now"
+    );
+    assert_eq!(membership.decide(seconds(1)), [], "it still holds the owner");
+    let released = Beat {
+        released: BTreeSet::from([OwnerId(12)]),
+        owners: BTreeMap::new(),
+        ..draining.clone()
+    };
+    membership.hear(seconds(1), released);
+    assert_eq!(membership.decide(seconds(1)), granted_to(1, &[12]));
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(1));
+    assert_eq!(membership.decide(seconds(1)), []);
+    assert_eq!(follow(&membership, 1), []);
+}
+
+#[test]
+fn another_process_follows_when_the_follower_dies_and_none_when_there_is_none() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), draining.clone());
+    membership.disconnected(seconds(1), "server:1".to_owned());
+    assert_eq!(membership.decide(seconds(2)), granted_to(3, &[11]));
+    membership.granted(OwnerId(11), OwnerKind::Cell, ProcessId(3));
+    let follow = membership.to_follow(ProcessId(3)).collect::<Vec<_>>();
+    assert_eq!(follow, [OwnerId(12)]);
+    assert!(!membership.is_alone(ProcessId(2)));
+    membership.disconnected(seconds(2), "server:3".to_owned());
+    membership.hear(seconds(3), draining);
+    assert_eq!(membership.decide(seconds(3)), [], "a draining process takes nothing");
+    assert!(membership.is_alone(ProcessId(2)));
+    assert!(!membership.has_other(OwnerKind::Cell, ProcessId(2)));
+}
+
+#[test]
+fn a_follower_that_drains_takes_what_it_is_ready_for_and_hands_it_over_in_turn() {
+    let mut membership = joined([40, 50, 60]);
+    let first = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), first.clone());
+    let ready = Beat {
+        follows: BTreeSet::from([OwnerId(12)]),
+        draining: true,
+        ..holding(1, 11, 40)
+    };
+    membership.hear(seconds(1), ready.clone());
+    let handed = |membership: &Membership, process| {
+        let handed = membership.to_hand_over(ProcessId(process));
+        handed.map(|(owner, _)| owner).collect::<Vec<_>>()
+    };
+    assert_eq!(handed(&membership, 2), [OwnerId(12)], "clients may be connecting there");
+    let follow = |membership: &Membership, process| membership.to_follow(ProcessId(process)).collect::<Vec<_>>();
+    assert_eq!(follow(&membership, 1), [OwnerId(12)]);
+    assert_eq!(follow(&membership, 3), [OwnerId(11)]);
+
+    let released = Beat {
+        released: BTreeSet::from([OwnerId(12)]),
+        owners: BTreeMap::new(),
+        ..first
+    };
+    membership.hear(seconds(1), released);
+    assert_eq!(membership.decide(seconds(1)), granted_to(1, &[12]));
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(1));
+    assert_eq!(handed(&membership, 1), [], "not to itself");
+    // It has not received the grant yet.
+    membership.hear(seconds(1), ready);
+    assert_eq!(handed(&membership, 1), []);
+    assert_eq!(follow(&membership, 3), [OwnerId(11), OwnerId(12)]);
+    assert!(!membership.is_alone(ProcessId(1)));
+}
+
+#[test]
+fn a_new_director_lets_processes_follow_on_until_it_has_heard_all() {
+    let millis = Duration::from_millis;
+    let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
+    let mut membership = Membership::new(seconds(10), BTreeMap::from([held(11, 1), held(12, 2), held(13, 3)]));
+    let ready = Beat {
+        follows: BTreeSet::from([OwnerId(12)]),
+        draining: true,
+        ..holding(1, 11, 40)
+    };
+    membership.hear(seconds(10), ready.clone());
+    let follow_on = |membership: &Membership, now| membership.to_follow_on(now, ProcessId(1)).collect::<Vec<_>>();
+    assert_eq!(
+        membership.to_follow(ProcessId(1)).count(),
+        0,
+        "it does not know yet why"
+    );
+    assert_eq!(follow_on(&membership, seconds(10)), [OwnerId(12)]);
+    membership.hear(seconds(10), holding(3, 13, 0));
+    let draining = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(10), draining);
+    let handed: Vec<_> = membership.to_hand_over(ProcessId(2)).map(|(owner, _)| owner).collect();
+    assert_eq!(
+        handed,
+        [OwnerId(12)],
+        "the ready process is planned again, though another one has less to do"
+    );
+    assert_eq!(follow_on(&membership, seconds(10) + SILENCE - millis(1)), [OwnerId(12)]);
+    membership.hear(seconds(10) + SILENCE, ready);
+    assert_eq!(follow_on(&membership, seconds(10) + SILENCE), []);
+}
+
+#[test]
+fn a_draining_process_does_not_begin_to_follow() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = |process, owner| Beat {
+        draining: true,
+        ..holding(process, owner, 50)
+    };
+    membership.hear(seconds(1), draining(2, 12));
+    assert_eq!(membership.to_follow(ProcessId(1)).count(), 1);
+    membership.hear(seconds(1), draining(1, 11));
+    assert_eq!(membership.to_follow(ProcessId(1)).count(), 0, "it was not ready");
+    assert_eq!(membership.to_follow(ProcessId(3)).count(), 2);
+}
