@@ -162,10 +162,10 @@ fn walk(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     Ok(())
 }
 
-/// Waits at its node, and chooses the next one.
+/// Waits at its node, and chooses the next one. If the node has been removed, it wanders.
 fn rest(own: &mut Cell<'_, '_>) -> Result<(), Denied> {
     let Some(node) = PatrolNode::find(&own.context.zones(), own.next_node()?) else {
-        return Ok(());
+        return walk(own);
     };
     if !node.next.is_empty() {
         let choice = own.context.roll() % node.next.len() as u64;

@@ -155,10 +155,10 @@ impl almanac::BaseBehaviour for Sample {
 
 impl space::CellBehaviour for Sample {
     fn created(&self, own: &mut space::Cell<'_, '_>) -> Result<(), Denied> {
-        // Small enough for one call.
-        own.context.load_zone(ZONE, WORLD, 0)?;
         own.context.set_time_of_day(FIRST_MORNING, DAY_RATE)?;
         own.context.set_timer(WEATHER_EVERY_MS, WEATHER_EVERY_MS, 0);
+        // Small enough for one call.
+        own.context.load_zone(ZONE, WORLD, 0)?;
         Ok(())
     }
 

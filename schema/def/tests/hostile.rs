@@ -316,6 +316,16 @@ fn defaults_of_placed_objects_are_counted() {
         ("zones/here.xml", zone.as_str()),
     ];
     refused(&tree(&files), Rule::TypeTooLarge);
+    // A text of 200 kB counts by its length.
+    let text = format!("<Type> STRING </Type> <Default> {} </Default>", "x".repeat(200_000));
+    let post = format!("<root> <Domain> CELL </Domain> <Properties> <text> {text} </text> </Properties> </root>");
+    let files = [
+        ("entity_defs/Avatar.def", "<root> </root>"),
+        ("user_data_objects.xml", "<root> <Post/> </root>"),
+        ("user_data_object_defs/Post.def", post.as_str()),
+        ("zones/here.xml", zone.as_str()),
+    ];
+    refused(&tree(&files), Rule::TypeTooLarge);
 }
 
 #[test]

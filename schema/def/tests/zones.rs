@@ -1,5 +1,7 @@
 //! Zones: what authors place in a space, checked against the definitions.
 
+use std::sync::Arc;
+
 use annals_def::{PlacedEntity, PlacedObject, Schema, Severity, Tree, Value, Zone, compile, typed::UdoRef};
 use annals_ids::{Direction, MemberId, Position};
 
@@ -13,6 +15,7 @@ fn world(zones: &[(&str, &str)]) -> Tree {
             <post> <Type> UDO_REF </Type> <Flags> CELL_PRIVATE </Flags> </post>
             <pay> <Type> INT32 </Type> <Flags> BASE </Flags> <Default> 5 </Default> </pay>
             <mood> <Type> UINT8 </Type> <Flags> ALL_CLIENTS </Flags> </mood>
+            <friend> <Type> MAILBOX </Type> <Flags> CELL_PRIVATE </Flags> </friend>
         </Properties> </root>",
     );
     tree.insert(
@@ -236,6 +239,72 @@ fn what_has_no_effect_in_a_zone_is_a_warning() {
             "{zone}"
         );
     }
+}
+
+/// The first value of a property counts, as for all sections; what a zone cannot set is reported.
+#[test]
+fn properties_of_a_placed_thing_are_set_once() {
+    let guard = |properties: &str| {
+        let placed =
+            format!("<type> Guard </type> <position> 0 0 0 </position> <properties> {properties} </properties>");
+        format!("<root> <entity> {placed} </entity> </root>")
+    };
+    let (found, schema) = checked(&[("here", &guard("<pay> 1 </pay> <pay> 2 </pay>"))]);
+    assert_eq!(found, [("D0103".to_owned(), Severity::Warning)]);
+    let zones = Arc::clone(schema.expect("a warning").zones());
+    let entities = &zones.get("here").expect("it is there").entities;
+    assert_eq!(entities[0].properties, [(MemberId(1), Value::Int(1))]);
+    let (found, _) = checked(&[("here", &guard("<friend> 1 </friend>"))]);
+    assert_eq!(found, [error("D0802")], "a mailbox");
+}
+
+#[test]
+fn files_among_zones_that_are_none_are_reported() {
+    let mut tree = world(&[]);
+    for path in ["zones/town/plaza.xml", "zones/plaza.XML", "zones/plaza.def"] {
+        tree.insert(path, "<root> </root>");
+    }
+    let compiled = compile(&tree);
+    let found: Vec<String> = compiled
+        .diagnostics
+        .iter()
+        .map(|found| found.rule.to_string())
+        .collect();
+    assert_eq!(found, ["D0104"; 3]);
+}
+
+/// Zones are in one notation. Where KBEngine would replace a wrong default and go on, a wrong value is an error.
+#[test]
+fn zones_of_a_world_in_kbengine_dialect_are_checked_alike() {
+    let mut tree = Tree::new();
+    tree.insert(
+        "entities.xml",
+        "<root> <Guard hasBase=\"true\" hasCell=\"true\"/> </root>",
+    );
+    tree.insert("entity_defs/types.xml", "<root> </root>");
+    tree.insert(
+        "entity_defs/Guard.def",
+        "<root> <Properties>
+            <post> <Type> VECTOR3 </Type> <Flags> CELL_PRIVATE </Flags> </post>
+        </Properties> </root>",
+    );
+    let zone = |post: &str| {
+        let placed = format!(
+            "<type> Guard </type> <position> 0 0 0 </position> <properties> <post> {post} </post> </properties>"
+        );
+        format!("<root> <entity> {placed} </entity> </root>")
+    };
+    tree.insert("zones/here.xml", zone("1 2 3"));
+    let sound = compile(&tree);
+    assert_eq!(sound.diagnostics, []);
+    let zones = Arc::clone(sound.schema.expect("it is sound").zones());
+    let entities = &zones.get("here").expect("it is there").entities;
+    assert_eq!(entities[0].properties, [(MemberId(0), Value::Vector3([1.0, 2.0, 3.0]))]);
+    tree.insert("zones/here.xml", zone("1"));
+    let wrong = compile(&tree);
+    assert_eq!(wrong.schema, None);
+    assert_eq!(wrong.diagnostics.len(), 1);
+    assert_eq!(wrong.diagnostics[0].severity, Severity::Error);
 }
 
 /// A repeated GUID in another zone is found too, and a zone that is not well-formed is an error.

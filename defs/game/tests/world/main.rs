@@ -10,6 +10,7 @@ mod rounds;
 mod sample;
 mod typed;
 mod visits;
+mod zones;
 
 use std::{path::Path, sync::Arc};
 

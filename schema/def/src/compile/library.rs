@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     diagnostic::{Finding, Findings, Rule, Severity},
     grammar::{
-        ALIAS_FILES, COMPONENT_LIST, Dialect, EXTRA_ALIASES, FOLDERS, Family, FileKind, Kind, LEDGER_FILE, LISTS,
+        ALIAS_FILES, COMPONENT_LIST, Dialect, EXTRA_ALIASES, FOLDERS, Family, FileKind, Kind, LEDGER_FILE, ZONE_FOLDER,
         definition_at, root_of, zone_at,
     },
     read::{Choice, Definition, EntityList, Listed, Reading, Sign, Signs, read_aliases},
@@ -331,15 +331,20 @@ fn read_alias_files<'s>(reading: &mut Reading<'s>, documents: &'s Documents<'s>)
 /// Notes files in definition folders that nothing reads.
 fn other_files_mean_nothing(reading: &mut Reading<'_>, documents: &Documents<'_>) {
     for (path, document) in &documents.files {
-        let is_in_folder = FOLDERS.iter().any(|(folder, ..)| path.starts_with(folder));
-        let is_definition = path.ends_with(".def") && is_in_folder;
-        if is_definition || LISTS.iter().any(|(list, _)| list == path) || !is_in_folder {
+        let is_among_zones = path.split('/').next() == Some(ZONE_FOLDER);
+        let is_in_folder = is_among_zones || FOLDERS.iter().any(|(folder, ..)| path.starts_with(folder));
+        let is_definition = path.ends_with(".def") && !is_among_zones;
+        if !is_in_folder || is_definition || FileKind::of(path).is_some() {
             continue;
         }
         if let Some(root) = document.root() {
-            let finding = Finding::new(Rule::NotUsed, root.name_span(), "nothing reads a file of this name")
-                .help("definitions end in `.def`, aliases are in `alias.xml` or `types.xml`");
-            reading.report(finding);
+            let help = if is_among_zones {
+                "zones are files directly in `zones/`, and end in `.xml`"
+            } else {
+                "definitions end in `.def`, aliases are in `alias.xml` or `types.xml`"
+            };
+            let finding = Finding::new(Rule::NotUsed, root.name_span(), "nothing reads a file of this name");
+            reading.report(finding.help(help));
         }
     }
 }

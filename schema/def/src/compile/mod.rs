@@ -195,15 +195,18 @@ fn compile_library<'l, 's>(
     (schema, declared, reading)
 }
 
-/// Reads the zones; `None` if there is an error in one. They can be checked only against definitions without errors.
+/// Reads the zones; `None` if there is an error in one. They can be checked only against definitions without errors. Their
+/// notation is BigWorld's: KBEngine has no zones, so there is nothing that its engine forgives.
 fn with_zones<'s>(schema: Schema, library: &Library<'s>, reading: &mut Reading<'s>) -> Option<Schema> {
-    let mut read = ZonesRead::default();
+    let dialect = std::mem::replace(&mut reading.dialect, Dialect::BigWorld);
+    let mut read = ZonesRead::new(&schema);
     let mut zones = BTreeMap::new();
     for (name, root) in &library.zones {
         let zone = reading.zone(*root, &schema, &mut read);
         zones.insert((*name).to_owned(), zone);
     }
     reading.references_of_zones(&read);
+    reading.dialect = dialect;
     (!reading.findings.has_errors()).then(|| schema.with_zones(Zones::new(zones)))
 }
 

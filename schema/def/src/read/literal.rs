@@ -104,10 +104,7 @@ impl<'s> Reading<'s> {
                 self.value(&sequence.of, child)
             };
             // A short element can stand for thousands of values.
-            if !value
-                .as_ref()
-                .is_none_or(|value| self.spend(value.value_count(), child))
-            {
+            if !value.as_ref().is_none_or(|value| self.spend(cost(value), child)) {
                 return None;
             }
             is_whole &= value.is_some();
@@ -228,6 +225,18 @@ impl Expected {
             what: what.into(),
             help: help.into(),
         }
+    }
+}
+
+/// What a value counts in the budget: its values, and long texts by their length.
+pub(super) fn cost(value: &Value) -> usize {
+    /// Bytes that count like a value.
+    const BYTES: usize = 32;
+    match value {
+        Value::Sequence(values) | Value::Dict(values) => 1 + values.iter().map(cost).sum::<usize>(),
+        Value::Bytes(bytes) | Value::Opaque(bytes) => 1 + bytes.len() / BYTES,
+        Value::Unicode(text) => 1 + text.len() / BYTES,
+        _ => 1,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One zone: entities and user data objects, checked against the compiled schema.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use annals_ids::{Direction, Part, Position};
 
@@ -21,8 +21,10 @@ use crate::{
 pub(crate) const MAX_PLACED: usize = 1_000_000;
 
 /// The state of reading zones: what is known of all of them.
-#[derive(Debug, Default)]
-pub(crate) struct ZonesRead {
+#[derive(Debug)]
+pub(crate) struct ZonesRead<'k> {
+    /// The position of each user data object type.
+    kinds: BTreeMap<&'k str, usize>,
     /// Where each GUID was given.
     guids: BTreeMap<[u8; UDO_REF_SIZE], Span>,
     /// The references to user data objects, each with its place.
@@ -31,9 +33,21 @@ pub(crate) struct ZonesRead {
     placed: usize,
 }
 
+impl<'k> ZonesRead<'k> {
+    pub(crate) fn new(schema: &'k Schema) -> Self {
+        let kinds = schema.user_data_objects().iter().enumerate();
+        Self {
+            kinds: kinds.map(|(kind, object)| (object.name.as_str(), kind)).collect(),
+            guids: BTreeMap::new(),
+            references: Vec::new(),
+            placed: 0,
+        }
+    }
+}
+
 impl<'s> Reading<'s> {
     /// What is in a zone. Things that are wrong are reported and left out.
-    pub(crate) fn zone(&mut self, root: Section<'s>, schema: &Schema, read: &mut ZonesRead) -> Zone {
+    pub(crate) fn zone(&mut self, root: Section<'s>, schema: &Schema, read: &mut ZonesRead<'_>) -> Zone {
         self.text_means_nothing(root);
         let mut zone = Zone::default();
         let placed = self.fields(root, &grammar::ZONE);
@@ -55,7 +69,7 @@ impl<'s> Reading<'s> {
     }
 
     /// Reports references to objects that are in no zone.
-    pub(crate) fn references_of_zones(&mut self, read: &ZonesRead) {
+    pub(crate) fn references_of_zones(&mut self, read: &ZonesRead<'_>) {
         let missing = read
             .references
             .iter()
@@ -70,10 +84,16 @@ impl<'s> Reading<'s> {
         }
     }
 
-    fn placed_entity(&mut self, section: Section<'s>, schema: &Schema, read: &mut ZonesRead) -> Option<PlacedEntity> {
+    fn placed_entity(
+        &mut self,
+        section: Section<'s>,
+        schema: &Schema,
+        read: &mut ZonesRead<'_>,
+    ) -> Option<PlacedEntity> {
         let fields = self.placed_fields(section, &grammar::PLACED_ENTITY);
+        let is_known = |name: &str| schema.type_named(name).is_some();
         let names = schema.types().iter().map(|known| known.name.as_str());
-        let named = self.placed_type(&fields, names, "entity type");
+        let named = self.placed_type(&fields, (is_known, names), "entity type");
         let (position, direction) = self.placed_at(&fields);
         let has_base = self.declared_boolean(fields.get("hasBase"));
         let entity_type = schema.type_named(named?)?;
@@ -92,7 +112,7 @@ impl<'s> Reading<'s> {
         let based = has_base.unwrap_or(parts.base);
         let mut properties = Vec::new();
         let mut is_whole = true;
-        for child in fields.get("properties").into_iter().flat_map(Section::children) {
+        for child in self.once_each(&fields) {
             match self.placed_property(entity_type, based, child) {
                 Some(property) => {
                     let value = self.placed_value(&property.data_type, &property.default, child, read);
@@ -112,24 +132,32 @@ impl<'s> Reading<'s> {
         })
     }
 
-    fn placed_object(&mut self, section: Section<'s>, schema: &Schema, read: &mut ZonesRead) -> Option<PlacedObject> {
+    fn placed_object(
+        &mut self,
+        section: Section<'s>,
+        schema: &Schema,
+        read: &mut ZonesRead<'_>,
+    ) -> Option<PlacedObject> {
         let fields = self.placed_fields(section, &grammar::PLACED_OBJECT);
         let kinds = schema.user_data_objects();
+        let is_known = |name: &str| read.kinds.contains_key(name);
         let names = kinds.iter().map(|known| known.name.as_str());
-        let named = self.placed_type(&fields, names, "user data object type");
+        let named = self.placed_type(&fields, (is_known, names), "user data object type");
         let (position, direction) = self.placed_at(&fields);
         let guid = fields.get("guid").and_then(|section| self.new_guid(section, read));
-        let (kind, object) = kinds
+        let kind = *read.kinds.get(named?)?;
+        let object = &kinds[kind];
+        let count = object
+            .properties
             .iter()
-            .enumerate()
-            .find(|(_, known)| Some(known.name.as_str()) == named)?;
-        let count = object.properties.iter().map(|field| field.default.value_count()).sum();
+            .map(|field| literal::cost(&field.default))
+            .sum();
         if !self.spend(count, section) {
             return None;
         }
         let mut values: Vec<Value> = object.properties.iter().map(|field| field.default.clone()).collect();
         let mut is_whole = true;
-        for child in fields.get("properties").into_iter().flat_map(Section::children) {
+        for child in self.once_each(&fields) {
             let names = object.properties.iter().map(|field| field.name.as_str());
             let Some(at) = names.clone().position(|name| name == child.name) else {
                 let message = format!("`{}` has no property `{}`", object.name, child.name);
@@ -170,20 +198,42 @@ impl<'s> Reading<'s> {
         fields
     }
 
+    /// The sections of properties, without those that are repeated.
+    fn once_each(&mut self, fields: &Fields<'s>) -> Vec<Section<'s>> {
+        let mut first: BTreeMap<&str, Section<'s>> = BTreeMap::new();
+        let mut once = Vec::new();
+        for child in fields.get("properties").into_iter().flat_map(Section::children) {
+            match first.entry(child.name) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(child);
+                    once.push(child);
+                }
+                Entry::Occupied(first) => {
+                    let message = format!("`<{}>` is repeated; the first one takes effect", child.name);
+                    let finding = Finding::new(Rule::RepeatedTag, child.name_span(), message)
+                        .help("remove one of them")
+                        .related(first.get().name_span(), "the first one");
+                    self.report(finding);
+                }
+            }
+        }
+        once
+    }
+
     /// The name of the type of a placed thing, if there is such a type.
     fn placed_type<'t>(
         &mut self,
         fields: &Fields<'s>,
-        mut known: impl Iterator<Item = &'t str> + Clone,
+        (is_known, names): (impl Fn(&str) -> bool, impl Iterator<Item = &'t str>),
         what: &str,
     ) -> Option<&'s str> {
         let named = self.text(fields.get("type")?)?;
-        if known.clone().any(|name| name == named.name) {
+        if is_known(named.name) {
             return Some(named.name);
         }
         let message = format!("there is no {what} `{}`", named.name);
         let finding = Finding::new(Rule::PlacedType, named.span, message);
-        let meant = self.nearest(named.name, known.by_ref());
+        let meant = self.nearest(named.name, names);
         self.report(match meant {
             Some(meant) => finding.meant(meant),
             None => finding.help("name a type that is in the list"),
@@ -238,7 +288,7 @@ impl<'s> Reading<'s> {
     }
 
     /// The GUID of an object, which no other one has.
-    fn new_guid(&mut self, section: Section<'s>, read: &mut ZonesRead) -> Option<[u8; UDO_REF_SIZE]> {
+    fn new_guid(&mut self, section: Section<'s>, read: &mut ZonesRead<'_>) -> Option<[u8; UDO_REF_SIZE]> {
         let named = self.text(section)?;
         let report = |message, help: &str| Finding::new(Rule::ObjectGuid, named.span, message).help(help);
         let Some(Value::UdoRef(guid)) = literal::of_text(&DataType::UdoRef, named.name) else {
@@ -282,6 +332,8 @@ impl<'s> Reading<'s> {
             format!("`{of}.{name}` shows what the ledger has")
         } else if property.personal.is_some() {
             format!("`{of}.{name}` is sealed")
+        } else if property.data_type == DataType::Mailbox {
+            format!("`{of}.{name}` is a mailbox, which begins as None")
         } else if !is_held {
             format!("no part of this entity has `{of}.{name}`")
         } else {
@@ -307,10 +359,10 @@ impl<'s> Reading<'s> {
         data_type: &DataType,
         own: &Value,
         section: Section<'s>,
-        read: &mut ZonesRead,
+        read: &mut ZonesRead<'_>,
     ) -> Option<Value> {
         let value = self.default(data_type, own, section)?;
-        if !self.spend(value.value_count(), section) {
+        if !self.spend(literal::cost(&value), section) {
             return None;
         }
         references(&value, &mut |guid| read.references.push((guid, section.name_span())));

@@ -180,7 +180,14 @@ const LISTED_FILES: [&str; 5] = [
 /// Whether the folder is inside a definition folder, or on the path to one.
 fn is_wanted_folder(below: &str) -> bool {
     let mut names = below.split('/');
-    names.by_ref().all(|name| FOLDERS.contains(&name)) || is_definition_path(below)
+    names.by_ref().all(|name| FOLDERS.contains(&name)) || is_definition_path(below) || is_among_zones(below)
+}
+
+/// Whether the folder is that of zones, or inside: files there that are none are reported.
+fn is_among_zones(folder: &str) -> bool {
+    let before = folder.split('/').take_while(|name| *name != ZONE_FOLDER);
+    let depth = before.clone().count();
+    before.into_iter().all(|name| FOLDERS.contains(&name)) && folder.split('/').count() > depth
 }
 
 fn is_definition_path(path: &str) -> bool {
@@ -194,7 +201,7 @@ fn wanted(path: &str) -> Option<Wanted> {
     let is_list = LISTED_FILES.contains(&name);
     match ending.as_str() {
         "def" | "xml" if is_definition_path(folder) || is_list => Some(Wanted::Content),
-        "xml" if folder.rsplit('/').next() == Some(ZONE_FOLDER) => Some(Wanted::Content),
+        "xml" | "def" if is_among_zones(folder) => Some(Wanted::Content),
         "py" if ["base", "cell", "client"].iter().any(|part| folder.ends_with(part)) => Some(Wanted::Name),
         _ => None,
     }

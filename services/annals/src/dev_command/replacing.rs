@@ -141,7 +141,8 @@ impl Replacer {
     /// When the former build keeps running, or has to be stopped for this one.
     pub(super) async fn replace(&mut self, build: &Build) -> Result<Done, NotReplaced> {
         let is_same_world = build.schema.fingerprint() == self.running.schema.fingerprint();
-        if is_same_world && build.binaries == self.running.binaries {
+        let has_same_zones = build.schema.zones() == self.running.schema.zones();
+        if is_same_world && has_same_zones && build.binaries == self.running.binaries {
             return Ok(Done::Nothing);
         }
         let began = Instant::now();

@@ -172,6 +172,21 @@ impl OwnerContext {
         Ok(properties)
     }
 
+    /// About how many bytes the creation of a part records, with its events.
+    ///
+    /// # Errors
+    /// As [`Self::initial`].
+    pub(super) fn initial_bytes(
+        &self,
+        type_id: TypeId,
+        part: Part,
+        given: Vec<(MemberId, Value)>,
+    ) -> Result<usize, Denied> {
+        /// Its creation, the call that leads to it, and what its owner remembers of that.
+        const AROUND: usize = 512;
+        Ok(size(&self.initial(type_id, part, given)?) + AROUND)
+    }
+
     /// Runs behaviour for an entity that is real here, and lends it the surroundings. `None` if the entity is not real
     /// here, or behaviour panicked, which is reported.
     pub fn run<T>(

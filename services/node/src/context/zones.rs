@@ -4,12 +4,18 @@
 
 use std::sync::Arc;
 
-use annals_def::{PlacedEntity, Zones};
+use annals_def::{PlacedEntity, Value, Zones};
 use annals_event::Place;
 use annals_ids::{MemberId, Part, SpaceId};
 
 use super::{Context, Denied, Stored};
-use crate::output::Request;
+use crate::{journal::INPUT_LIMIT, output::Request};
+
+/// Maximum entities that one call creates: each is a request, of which one input executes some thousands.
+const LOADED_AT_ONCE: usize = 1_000;
+
+/// About the bytes that they record, without what their own behaviour records when they begin.
+const LOADED_BYTES: usize = INPUT_LIMIT / 4;
 
 impl Context<'_> {
     /// The zones, for their user data objects (`BigWorld.userDataObjects`): an object is constant, every process has it,
@@ -35,10 +41,10 @@ impl Context<'_> {
     /// Creates the entities of a zone in a space, in the order of its file, beginning with the one at position `from`
     /// (`fetchEntitiesFromChunks`). A base part creates those with a base part, each on this owner and with its cell part
     /// in the space; a cell part creates those without one. So both parts of the entity that manages a space load its
-    /// zones, each once: in `created`, or in `cell_gained`.
+    /// zones. A zone that is loaded again is created again: load it in `created`, which is called once.
     ///
-    /// Returns the position of the first entity that was not created because one input may record only a few MiB;
-    /// `None` after the last one. Continue from there with a timer.
+    /// Returns the position at which to continue, in a later call, such as that of a timer; `None` after the last entity.
+    /// One call creates at most 1,000 entities, and fewer large ones, as one input may record only a few MiB.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -53,50 +59,59 @@ impl Context<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Denied::NoZone`] without such a zone; [`Denied::SpaceGone`] on a cell part, if the space is destroyed;
-    /// [`Denied::NoIds`] if no entity id is left.
+    /// An error is about the entity at position `from`, and nothing was created: [`Denied::SpaceGone`] on a cell part, if
+    /// the space is destroyed; [`Denied::TooLarge`] or [`Denied::Spent`], if it has too large values; [`Denied::NoIds`] if
+    /// no entity id is left. [`Denied::NoZone`] without such a zone. On a base part, what prevents a cell part is notified
+    /// to the new entity, by [`request_denied`](crate::Behaviour::request_denied).
     pub fn load_zone(&mut self, name: &str, space: SpaceId, from: usize) -> Result<Option<usize>, Denied> {
         let zones = self.zones();
         let zone = zones.get(name).ok_or_else(|| Denied::NoZone { zone: name.into() })?;
+        let (mut count, mut bytes) = (0, 0);
         for (position, entity) in zone.entities.iter().enumerate().skip(from) {
-            match self.create_placed(entity, space) {
-                Ok(()) => {}
-                // What was made so far leaves too little room. An entity that never fits is denied.
-                Err(Denied::Spent { .. }) if position > from => return Ok(Some(position)),
-                Err(denied) => return Err(denied),
+            if self.cx.type_of(entity.type_id).is_none() || entity.based != (self.part() == Part::Base) {
+                continue;
             }
+            if count == LOADED_AT_ONCE || bytes > LOADED_BYTES {
+                return Ok(Some(position));
+            }
+            match self.create_placed(entity, space) {
+                Ok(recorded) => bytes += recorded,
+                Err(denied) if position == from => return Err(denied),
+                // The next call begins with it, and is denied.
+                Err(_) => return Ok(Some(position)),
+            }
+            count += 1;
         }
         Ok(None)
     }
 
-    /// Creates an entity of a zone, if it begins with a part like this one.
-    fn create_placed(&mut self, entity: &PlacedEntity, space: SpaceId) -> Result<(), Denied> {
-        let Some(entity_type) = self.cx.type_of(entity.type_id) else {
-            return Ok(());
-        };
-        let begins_with = if entity.based { Part::Base } else { Part::Cell };
-        if begins_with != self.part() {
-            return Ok(());
-        }
+    /// Creates an entity of a zone; returns about how many bytes that records.
+    fn create_placed(&mut self, entity: &PlacedEntity, space: SpaceId) -> Result<usize, Denied> {
+        let &PlacedEntity { type_id, based, .. } = entity;
         let place = Place {
             space,
             position: entity.position,
             direction: entity.direction,
         };
-        let is_of_base = |(member, _): &(MemberId, _)| {
-            let property = entity_type.property(*member);
+        let entity_type = self.cx.type_of(type_id);
+        let is_of_base = |(member, _): &(MemberId, Value)| {
+            let property = entity_type.and_then(|found| found.property(*member));
             property.is_some_and(|property| property.is_held_by(Part::Base))
         };
-        let (of_base, of_cell) = entity.properties.iter().cloned().partition(is_of_base);
-        if begins_with == Part::Cell {
-            self.cx.create_cell_only(entity.type_id, place, of_cell, self.around)?;
-            return Ok(());
+        let (of_base, of_cell): (Vec<_>, Vec<_>) = entity.properties.iter().cloned().partition(is_of_base);
+        let cell_bytes = self.cx.initial_bytes(type_id, Part::Cell, of_cell.clone())?;
+        if !based {
+            self.cx.create_cell_only(type_id, place, of_cell, self.around)?;
+            return Ok(cell_bytes);
         }
-        let entity = self.cx.create_base(entity.type_id, of_base, Stored::default())?;
+        let base_bytes = self.cx.initial_bytes(type_id, Part::Base, of_base.clone())?;
+        self.cx.needs(base_bytes + cell_bytes)?;
+        let entity = self.cx.create_base(type_id, of_base, Stored::default())?;
         self.request(Request::CreateCell {
             entity,
             place,
             properties: of_cell,
-        })
+        })?;
+        Ok(base_bytes + cell_bytes)
     }
 }

@@ -56,7 +56,7 @@ impl NamedObject<'_> {
         text.open(&format!("pub struct {name} {{"));
         text.doc("The reference to it.");
         text.line("pub guid: UdoRef,");
-        text.doc("Its position, in the space where its zone belongs.");
+        text.doc("Its position, in any space where its zone is loaded.");
         text.line("pub position: Position,");
         text.doc("Its direction.");
         text.line("pub direction: annals_ids::Direction,");
@@ -67,13 +67,13 @@ impl NamedObject<'_> {
         text.close("}");
         text.gap();
         text.open(&format!("impl {name} {{"));
-        text.doc("The object to which a reference refers; `None` if it is in no zone, or of another type.");
+        text.doc("A copy of the object to which a reference refers; `None` if it is in no zone, or of another type.");
         let parameters = ["zones: &annals_def::Zones", "reference: UdoRef"].map(str::to_owned);
         text.function("pub fn find", &parameters, "Option<Self>", '{');
         text.line("Self::of(zones.object(reference)?)");
         text.close("}");
         text.gap();
-        text.doc("The objects of this type in a zone, in the order of its file.");
+        text.doc("Copies of the objects of this type in a zone, in the order of its file.");
         let parameters = ["zone: &annals_def::Zone".to_owned()];
         text.function("pub fn all_in", &parameters, "Vec<Self>", '{');
         text.line("zone.objects.iter().filter_map(Self::of).collect()");

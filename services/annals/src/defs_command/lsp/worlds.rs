@@ -260,7 +260,12 @@ fn below(root: &Path, path: &Path) -> Option<String> {
 
 /// The root of the world to which a file belongs, by its path: the folder below which this path is read.
 fn root_above(path: &Path) -> Option<PathBuf> {
-    let is_root = |root: &&Path| below(root, path).is_some_and(|file| FileKind::of(&file).is_some());
+    // Many programs have folders of zones.
+    let is_world = |root: &Path| root.join("entities.xml").is_file() || root.join("entity_defs").is_dir();
+    let is_root = |root: &&Path| match below(root, path).and_then(|file| FileKind::of(&file)) {
+        Some(FileKind::Zone) => is_world(root),
+        kind => kind.is_some(),
+    };
     path.ancestors().skip(1).find(is_root).map(Path::to_owned)
 }
 
