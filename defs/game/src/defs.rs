@@ -6311,7 +6311,7 @@ pub mod patrol_node {
     pub struct PatrolNode {
         /// The reference to it.
         pub guid: UdoRef,
-        /// Its position, in the space where its zone belongs.
+        /// Its position, in any space where its zone is loaded.
         pub position: Position,
         /// Its direction.
         pub direction: annals_ids::Direction,
@@ -6322,12 +6322,12 @@ pub mod patrol_node {
     }
 
     impl PatrolNode {
-        /// The object to which a reference refers; `None` if it is in no zone, or of another type.
+        /// A copy of the object to which a reference refers; `None` if it is in no zone, or of another type.
         pub fn find(zones: &annals_def::Zones, reference: UdoRef) -> Option<Self> {
             Self::of(zones.object(reference)?)
         }
 
-        /// The objects of this type in a zone, in the order of its file.
+        /// Copies of the objects of this type in a zone, in the order of its file.
         pub fn all_in(zone: &annals_def::Zone) -> Vec<Self> {
             zone.objects.iter().filter_map(Self::of).collect()
         }

@@ -31,6 +31,8 @@ impl Context<'_> {
     /// let first = waypoint::Waypoint::find(&zones, first.guid).expect("it is a waypoint");
     /// let next = waypoint::Waypoint::find(&zones, first.next).expect("the author has linked them");
     /// own.context.move_to_point(next.position, Gait::at(first.pace), 0)?;
+    /// # let all = waypoint::Waypoint::all_in(camp);
+    /// # assert_eq!(all.iter().map(|one| one.sign.text.0.as_slice()).collect::<Vec<_>>(), [b"north".as_slice(), b""]);
     /// # Ok(()) });
     /// ```
     #[must_use]
