@@ -245,7 +245,7 @@ fn schemas_are_written_for_each_kind_of_file() {
         let arguments = ["schema", "--format", format, "--dialect", dialect, "--out", "schemas"];
         let output = annals(dir.path(), &arguments);
         assert_eq!(output.status.code(), Some(0));
-        assert_eq!(said(&output).lines().count(), 9);
+        assert_eq!(said(&output).lines().count(), 10);
         let path = dir.path().join(format!("schemas/definition.{format}"));
         let schema = fs::read_to_string(path).expect("a file");
         assert!(schema.contains(&format!("name=\"{own_word}\"")), "{schema}");
