@@ -14,7 +14,7 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// Write a small, complete game: definitions, behaviour, tests, a page to play in and a demonstration
+    /// Write a small, complete game: definitions, behaviour, tests, a page to play in; or a client in TypeScript
     New(annals::new_command::New),
     /// Run a game while it is written: build it after each change, and replace its processes while players stay connected
     Dev(annals::dev_command::Dev),
