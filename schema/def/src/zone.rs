@@ -1,4 +1,4 @@
-//! Zones: what authors have placed in a world. Entities that are made when behaviour loads a zone, and user data objects,
+//! Zones: what authors have placed in a world. Entities that are created when behaviour loads a zone, and user data objects,
 //! which behaviour reads.
 //!
 //! Zones are read with the definitions, from `zones/NAME.xml`, and checked against them. They are constant while a
@@ -26,7 +26,7 @@ pub struct Zone {
     pub objects: Vec<PlacedObject>,
 }
 
-/// An entity that is made when a zone is loaded.
+/// An entity that is created when a zone is loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedEntity {
     pub type_id: TypeId,

@@ -306,26 +306,22 @@ fn defaults_of_placed_objects_are_counted() {
         writeln!(text, "<UserDataObject> {placed} </UserDataObject>").expect("a string");
     });
     let zone = format!("<root> {posts} </root>");
-    let row = "ARRAY <of> UINT8 </of> <size> 9000 </size>";
-    let post =
-        format!("<root> <Domain> CELL </Domain> <Properties> <row> <Type> {row} </Type> </row> </Properties> </root>");
-    let files = [
-        ("entity_defs/Avatar.def", "<root> </root>"),
-        ("user_data_objects.xml", "<root> <Post/> </root>"),
-        ("user_data_object_defs/Post.def", post.as_str()),
-        ("zones/here.xml", zone.as_str()),
-    ];
-    refused(&tree(&files), Rule::TypeTooLarge);
+    let row = "<row> <Type> ARRAY <of> UINT8 </of> <size> 9000 </size> </Type> </row>".to_owned();
     // A text of 200 kB counts by its length.
-    let text = format!("<Type> STRING </Type> <Default> {} </Default>", "x".repeat(200_000));
-    let post = format!("<root> <Domain> CELL </Domain> <Properties> <text> {text} </text> </Properties> </root>");
-    let files = [
-        ("entity_defs/Avatar.def", "<root> </root>"),
-        ("user_data_objects.xml", "<root> <Post/> </root>"),
-        ("user_data_object_defs/Post.def", post.as_str()),
-        ("zones/here.xml", zone.as_str()),
-    ];
-    refused(&tree(&files), Rule::TypeTooLarge);
+    let text = format!(
+        "<text> <Type> STRING </Type> <Default> {} </Default> </text>",
+        "x".repeat(200_000)
+    );
+    for property in [row, text] {
+        let post = format!("<root> <Domain> CELL </Domain> <Properties> {property} </Properties> </root>");
+        let files = [
+            ("entity_defs/Avatar.def", "<root> </root>"),
+            ("user_data_objects.xml", "<root> <Post/> </root>"),
+            ("user_data_object_defs/Post.def", post.as_str()),
+            ("zones/here.xml", zone.as_str()),
+        ];
+        refused(&tree(&files), Rule::TypeTooLarge);
+    }
 }
 
 #[test]

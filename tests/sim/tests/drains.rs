@@ -10,6 +10,16 @@ use annals_sim::{
 /// Number of seeds.
 const SEEDS: u64 = 12;
 
+/// A process drains at each of these times.
+fn drains_at(seed: u64, times: impl Iterator<Item = u64>) -> Vec<Planned> {
+    let drain = |at_ms| Planned::Strike {
+        at_ms,
+        blow: Blow::Drain,
+        dice: seed ^ at_ms,
+    };
+    times.map(drain).collect()
+}
+
 /// The realm of a seed, with at least two processes of each kind, and drains alone.
 fn plan(seed: u64) -> Plan {
     let mut plan = Plan::of(seed);
@@ -23,13 +33,7 @@ fn plan(seed: u64) -> Plan {
     plan.faults.retain(|fault| fault.kind() == Kind::Blow(Blow::Drain));
     if plan.faults.is_empty() {
         let times = (3_000..plan.shape.play_ms).step_by(1_700);
-        plan.faults = times
-            .map(|at_ms| Planned::Strike {
-                at_ms,
-                blow: Blow::Drain,
-                dice: seed ^ at_ms,
-            })
-            .collect();
+        plan.faults = drains_at(seed, times);
     }
     plan
 }
@@ -46,13 +50,7 @@ fn overlapping(seed: u64) -> Plan {
         let apart = 37 * (nth + seed) % 700;
         [at_ms, at_ms + apart]
     });
-    plan.faults = pairs
-        .map(|at_ms| Planned::Strike {
-            at_ms,
-            blow: Blow::Drain,
-            dice: seed ^ at_ms,
-        })
-        .collect();
+    plan.faults = drains_at(seed, pairs);
     plan
 }
 

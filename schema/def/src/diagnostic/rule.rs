@@ -302,7 +302,7 @@ rules! {
         "the next violation of the rule here would not be reported"
 
     PlacedType 801 Error "type that cannot be placed"
-        "nothing can be made of it"
+        "nothing can be created from it"
     PlacedProperty 802 Error "property that a zone cannot set"
         "it does not exist, or its value does not come from a zone"
     ObjectGuid 803 Error "invalid or repeated GUID"

@@ -4,7 +4,7 @@ use super::{BOOLEAN, Content, FREE, Tag, VALUE};
 
 /// A zone.
 pub(crate) static ZONE: Content = Content::tags(&[
-    Tag::many("entity", &PLACED_ENTITY, "An entity, made when the zone is loaded."),
+    Tag::many("entity", &PLACED_ENTITY, "An entity, created when the zone is loaded."),
     Tag::many("UserDataObject", &PLACED_OBJECT, "A user data object."),
 ]);
 

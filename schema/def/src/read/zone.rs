@@ -55,7 +55,7 @@ impl<'s> Reading<'s> {
             if read.placed == MAX_PLACED {
                 let message = format!("there are more than {MAX_PLACED} things in the zones");
                 let finding = Finding::new(Rule::TooMany, section.name_span(), message);
-                self.report(finding.help("make entities by behaviour where there are so many"));
+                self.report(finding.help("create entities by behaviour where there are so many"));
                 break;
             }
             read.placed += 1;
@@ -99,7 +99,7 @@ impl<'s> Reading<'s> {
         let entity_type = schema.type_named(named?)?;
         let parts = entity_type.parts;
         let missing = match (parts.cell, parts.base, has_base) {
-            (false, ..) => Some(("cell", "type", "make it by behaviour: it has no place")),
+            (false, ..) => Some(("cell", "type", "create it by behaviour: it has no place")),
             (true, false, Some(true)) => Some(("base", "hasBase", "remove `<hasBase>`")),
             _ => None,
         };

@@ -58,7 +58,7 @@ impl Membership {
     }
 
     /// The owners that a process follows already, while this director has not listened for long enough to plan that again.
-    pub fn to_follow_on(&self, now: Duration, process: ProcessId) -> impl Iterator<Item = OwnerId> {
+    pub fn to_keep_following(&self, now: Duration, process: ProcessId) -> impl Iterator<Item = OwnerId> {
         let member = self.members.get(&process).filter(|_| !self.has_listened(now));
         member.into_iter().flat_map(|member| &member.beat.follows).copied()
     }

@@ -137,7 +137,7 @@ impl Leader {
         if self.lifecycle.grants() {
             let followed = self.membership.to_follow(process);
             let followed: BTreeSet<OwnerId> = followed
-                .chain(self.membership.to_follow_on(monotonic(), process))
+                .chain(self.membership.to_keep_following(monotonic(), process))
                 .collect();
             orders.follow = followed
                 .into_iter()

@@ -122,10 +122,10 @@ impl World {
         let hearing: Vec<ProcessId> = hearing.map(|(process, _)| *process).collect();
         for process in hearing {
             let followed = director.membership.to_follow(process);
-            let followed_on = director
+            let kept = director
                 .membership
-                .to_follow_on(Duration::from_micros(self.now), process);
-            self.follow_only(process, &followed.chain(followed_on).collect());
+                .to_keep_following(Duration::from_micros(self.now), process);
+            self.follow_only(process, &followed.chain(kept).collect());
             let orders = director.membership.to_hand_over(process);
             let orders: Vec<(OwnerId, Option<ProcessId>)> =
                 orders.map(|(owner, address)| (owner, process_at(address))).collect();

@@ -102,7 +102,7 @@ fn a_follower_that_drains_takes_what_it_is_ready_for_and_hands_it_over_in_turn()
 }
 
 #[test]
-fn a_new_director_lets_processes_follow_on_until_it_has_heard_all() {
+fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
     let millis = Duration::from_millis;
     let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
     let mut membership = Membership::new(seconds(10), BTreeMap::from([held(11, 1), held(12, 2), held(13, 3)]));
@@ -112,13 +112,13 @@ fn a_new_director_lets_processes_follow_on_until_it_has_heard_all() {
         ..holding(1, 11, 40)
     };
     membership.hear(seconds(10), ready.clone());
-    let follow_on = |membership: &Membership, now| membership.to_follow_on(now, ProcessId(1)).collect::<Vec<_>>();
+    let kept = |membership: &Membership, now| membership.to_keep_following(now, ProcessId(1)).collect::<Vec<_>>();
     assert_eq!(
         membership.to_follow(ProcessId(1)).count(),
         0,
         "it does not know yet why"
     );
-    assert_eq!(follow_on(&membership, seconds(10)), [OwnerId(12)]);
+    assert_eq!(kept(&membership, seconds(10)), [OwnerId(12)]);
     membership.hear(seconds(10), holding(3, 13, 0));
     let draining = Beat {
         draining: true,
@@ -131,9 +131,9 @@ fn a_new_director_lets_processes_follow_on_until_it_has_heard_all() {
         [OwnerId(12)],
         "the ready process is planned again, though another one has less to do"
     );
-    assert_eq!(follow_on(&membership, seconds(10) + SILENCE - millis(1)), [OwnerId(12)]);
+    assert_eq!(kept(&membership, seconds(10) + SILENCE - millis(1)), [OwnerId(12)]);
     membership.hear(seconds(10) + SILENCE, ready);
-    assert_eq!(follow_on(&membership, seconds(10) + SILENCE), []);
+    assert_eq!(kept(&membership, seconds(10) + SILENCE), []);
 }
 
 #[test]
