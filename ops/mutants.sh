@@ -27,7 +27,7 @@ director  annals-director  services/director/src/**               -- --lib --tes
 base      annals-base      services/base/src/**                   -- --lib --tests
 cell      annals-cell      services/cell/src/**                   -- --lib --tests
 node      annals-node      services/node/src/**                   --test-package annals-node --test-package annals-base --test-package annals-cell -- --lib --tests
-resolver  annals-store     services/store/src/resolver.rs         -- --lib --test conformance
+resolver  annals-store     services/store/src/resolver.rs         -- --lib --test store
 ledger    annals-db        services/db/src/{ledger.rs,ledger/**}  -- --lib --test db
 audit     annals-audit     services/audit/src/**                  -- --lib --tests
 "

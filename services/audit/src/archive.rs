@@ -1,5 +1,6 @@
 //! Walks one log in the archive, batch by batch, with all its faults. The checker and `annals log` use it.
 
+use async_recursion::async_recursion as boxed;
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
@@ -98,6 +99,7 @@ impl LogWalk {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn begin(store: &Store, shard: Shard, owner: OwnerId) -> Result<Self, StoreError> {
         let mut walk = Self::after(store, shard, owner, BatchNumber(0)).await?;
         walk.tail = Some(Tail::default());
@@ -108,6 +110,7 @@ impl LogWalk {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn after(store: &Store, shard: Shard, owner: OwnerId, reached: BatchNumber) -> Result<Self, StoreError> {
         Ok(Self {
             cursor: read_cursor(store, owner).await?,
@@ -165,6 +168,7 @@ impl LogWalk {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn extend(&mut self) -> Result<(), StoreError> {
         self.cursor = read_cursor(&self.store, self.owner).await?;
         Ok(())
@@ -174,6 +178,7 @@ impl LogWalk {
     ///
     /// # Errors
     /// When the store does not answer.
+    #[boxed]
     pub async fn next(&mut self) -> Result<Option<Step>, StoreError> {
         loop {
             let next = self.reached.next();
@@ -270,6 +275,7 @@ impl LogWalk {
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> {
     let read = |transaction: Transaction| async move {
         let value = transaction.snapshot().get(&archive::tree_key(shard)).await?;
@@ -283,6 +289,7 @@ pub async fn read_tree(store: &Store, shard: Shard) -> Result<Tree, StoreError> 
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_trees(store: &Store, known: &BTreeSet<Shard>) -> Result<BTreeMap<Shard, Tree>, StoreError> {
     let read = |transaction: Transaction| async move {
         let mut trees = BTreeMap::new();

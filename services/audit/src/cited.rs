@@ -4,6 +4,7 @@ use annals_event::Batch;
 use annals_evidence::{ArchivedEvent, Cited, Contradiction, Excerpt, ShardLeaf, Sieve, asks};
 use annals_ids::{EntryNumber, EventNumber, LogPosition};
 use annals_store::Store;
+use async_recursion::async_recursion as boxed;
 
 use crate::{answer::AuditError, index::Index};
 
@@ -42,6 +43,7 @@ impl Index {
     ///
     /// # Errors
     /// When the archive does not have them as they were verified.
+    #[boxed]
     pub async fn excerpts(&self, archive: &Store, cited: &Cited) -> Result<Vec<(ShardLeaf, Excerpt)>, AuditError> {
         let asked = cited.asked.as_ref().map(|asked| (asked.at, asked.event));
         let mut excerpts = Vec::new();

@@ -1,5 +1,6 @@
 //! Compares an index with a rebuilt one: an index may have been modified to omit rows, or to point elsewhere.
 
+use async_recursion::async_recursion as boxed;
 use std::fmt;
 
 use annals_event::Subject;
@@ -52,6 +53,7 @@ impl Index {
     ///
     /// # Errors
     /// When one of the two, or the archive, cannot be read.
+    #[boxed]
     pub async fn compare(&self, archive: &Store, anew: &Self) -> Result<Option<Astray>, AuditError> {
         let (mut own, mut true_rows) = (Pages::of(self), Pages::of(anew));
         let mut found: Option<Astray> = None;

@@ -1,5 +1,6 @@
 //! The history of an entity: every event that changed one of its parts, on all owners.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Body, Consumed, Event, Link, Subject, Thinned};
@@ -64,6 +65,7 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be read.
+    #[boxed]
     pub async fn knows(&self, entity: EntityId) -> Result<bool, AuditError> {
         let rows = self.rows(rows::stretches(entity), 1).await?;
         Ok(!rows.is_empty())
@@ -85,6 +87,7 @@ impl EntityLog {
     ///
     /// # Errors
     /// When no event is about it, or a batch is not what was verified.
+    #[boxed]
     pub async fn find(index: &Index, archive: &Store, entity: EntityId) -> Result<Self, AuditError> {
         let mut log = Self {
             entity,
@@ -123,6 +126,7 @@ impl EntityLog {
     ///
     /// # Errors
     /// When the index cannot be read.
+    #[boxed]
     pub async fn end_of(&self, index: &Index, events: usize) -> Result<Option<Until>, AuditError> {
         let Some((first, last)) = self.events.first().zip(self.events.last()) else {
             return Ok(None);

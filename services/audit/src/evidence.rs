@@ -3,6 +3,7 @@
 //!
 //! Before evidence is returned, it is checked in the way in which its receiver will check it.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use annals_db::{ProveError, Prover, read_schema, read_shards};
@@ -114,6 +115,7 @@ impl EvidenceError {
 ///
 /// # Errors
 /// When it cannot be created, or its basis does not verify.
+#[boxed]
 pub async fn bundle(
     store: &Store,
     index: &Index,
@@ -183,6 +185,7 @@ pub async fn bundle(
 ///
 /// # Errors
 /// When it cannot be created, or its basis does not verify.
+#[boxed]
 pub async fn receipt(store: &Store, index: &Index, id: TradeId) -> Result<String, EvidenceError> {
     let trade = index.trade(store, id).await?;
     let settled = trade

@@ -1,5 +1,6 @@
 //! Batches whose events retention may have deleted.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 
 use annals_db::{Kind, read_floor_batch};
@@ -29,6 +30,7 @@ impl Floors {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn are_below(&mut self, store: &Store, at: LogPosition) -> Result<bool, StoreError> {
         let LogPosition { owner, batch } = at;
         if self.known.get(&owner).is_some_and(|floor| batch <= *floor) {

@@ -1,5 +1,6 @@
 //! Parses the holder that a user asks about.
 
+use async_recursion::async_recursion as boxed;
 use std::{fmt, str::FromStr};
 
 use annals_db::accounts;
@@ -64,6 +65,7 @@ impl Who {
     ///
     /// # Errors
     /// When it is ambiguous, or the store cannot be read.
+    #[boxed]
     pub async fn find(&self, store: &Store) -> Result<Option<DatabaseId>, Unclear> {
         let account = accounts::named(store, &self.to_string()).await?;
         let account = account.map(|account| account.database);

@@ -1,5 +1,6 @@
 //! The index: how far the archives of a realm's shards are verified, and positions in them.
 
+use async_recursion::async_recursion as boxed;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -80,6 +81,7 @@ impl Index {
     ///
     /// # Errors
     /// When the folder cannot be used, or its files cannot be read.
+    #[boxed]
     pub async fn open(folder: &Path) -> Result<Self, IndexError> {
         Ok(Self::over(EmbeddedStore::open(folder)?.store()).await?)
     }
@@ -88,6 +90,7 @@ impl Index {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn over(rows: Store) -> Result<Self, StoreError> {
         let value = read_value(&rows, rows::reached_key()).await?;
         let reached = value.map(|value| Reached::decode(&value)).transpose()?;

@@ -1,9 +1,10 @@
 //! The auditor: questions about the past, answered from the archive alone, whether its realm is running or not.
 //!
-//! The auditing process builds an [`Index`] from the archives of a realm's shards, and verifies them as it does so: each
-//! batch's bytes, the chain of each log, and for each shard the Merkle tree over all of them. The index only stores
-//! positions. Whatever an answer cites is read from the archive again and compared with the verified hash, so that a changed archive, or an
-//! index with wrong positions, results in an error and never in an answer.
+//! The auditing process builds an [`Index`] from the archives of a realm's shards, and verifies them as it does so:
+//! each batch's bytes, the chain of each log, and for each shard the Merkle tree over all of them. The index only
+//! stores positions. Whatever an answer cites is read from the archive again and compared with the verified hash, so
+//! that a changed archive, or an index with wrong positions, results in an error and never in an answer. Public
+//! asynchronous functions are `#[boxed]` as those of `annals_db`.
 //!
 //! Responsible for: the index, the entries and events that an answer rests on ([`Index`], [`EntityLog`]), the realm at
 //! a moment ([`past`]), evidence for others ([`evidence`]), and the verification of a whole log ([`verify`]). Not

@@ -1,5 +1,6 @@
 //! When a stored entity was in the world: its lives, and the logins of its clients.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeSet;
 
 use annals_event::{Body, Subject};
@@ -53,6 +54,7 @@ impl Index {
     ///
     /// # Errors
     /// When there are none, or a batch is not what was verified.
+    #[boxed]
     pub async fn lives(&self, archive: &Store, stored: DatabaseId) -> Result<Vec<LifeStep>, AuditError> {
         let mut steps = Vec::new();
         let mut sessions: BTreeSet<SessionId> = BTreeSet::new();

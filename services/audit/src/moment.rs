@@ -1,5 +1,6 @@
 //! Parses moments and positions of the archive as users write them.
 
+use async_recursion::async_recursion as boxed;
 use std::time::UNIX_EPOCH;
 
 use annals_evidence::Until;
@@ -39,6 +40,7 @@ impl At {
     ///
     /// # Errors
     /// When the verified archive has no such batch.
+    #[boxed]
     pub async fn until(self, index: &Index, began: WallTime) -> Result<Until, AuditError> {
         match self {
             At::Batch(at) => index.until(at).await,

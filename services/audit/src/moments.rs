@@ -4,6 +4,7 @@
 //! writers between shards, as archives of different shards are in no order (rule T3). A cut is a prefix of that order,
 //! so of any two cuts one is within the other.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 
 use annals_evidence::{Cut, Until};
@@ -22,6 +23,7 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be read.
+    #[boxed]
     pub async fn cut(&self, until: Option<&Until>) -> Result<Cut, AuditError> {
         let all = |shard| (shard, self.leaves(shard));
         match until {
@@ -86,6 +88,7 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be read.
+    #[boxed]
     pub async fn ends(&self, cut: &Cut) -> Result<BTreeMap<OwnerId, (BatchNumber, Hash)>, AuditError> {
         let mut ends = BTreeMap::new();
         for (&owner, log) in self.log_ends() {
@@ -112,6 +115,7 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be read.
+    #[boxed]
     pub async fn verified(&self, owner: OwnerId, batch: BatchNumber) -> Result<Option<Hash>, AuditError> {
         let at = LogPosition { owner, batch };
         Ok(self.lies(at).await?.map(|lies| lies.hash))

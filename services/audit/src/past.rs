@@ -8,6 +8,7 @@ mod books;
 mod difference;
 mod parts;
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::{Migrations, read_floor_batch};
@@ -89,6 +90,7 @@ impl Past {
     /// # Errors
     /// When the archive cannot be read, does not replay, or is not what the index verified; when retention has deleted
     /// that state.
+    #[boxed]
     pub async fn at(index: &Index, store: &Store, cut: &Cut) -> Result<Self, PastError> {
         Self::of(index, store, cut, None).await
     }
@@ -98,6 +100,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Self::at`].
+    #[boxed]
     pub async fn around(index: &Index, store: &Store, cut: &Cut, entity: EntityId) -> Result<Self, PastError> {
         let mut meant = index.owners_of(entity).await?;
         for (owner, record) in read_owners(store).await? {
@@ -127,6 +130,7 @@ impl Past {
     ///
     /// # Errors
     /// As [`Self::at`]; after an error it must not be used any more.
+    #[boxed]
     pub async fn advance(&mut self, index: &Index, store: &Store, cut: &Cut) -> Result<(), PastError> {
         let records = read_owners(store).await?;
         for (owner, end) in index.ends(cut).await? {

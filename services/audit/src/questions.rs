@@ -1,5 +1,6 @@
 //! Questions: finds the entries about a subject, and derives answers from them.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 
 use annals_event::ledger::{Holder, Slots};
@@ -15,6 +16,7 @@ impl Index {
     /// # Errors
     /// When there is no such item, or the basis of the answer was changed: every step must begin where the one before
     /// ended, and be what its asker's log asked for.
+    #[boxed]
     pub async fn item(&self, archive: &Store, serial: Serial) -> Result<Item, AuditError> {
         let cited = self.cited(archive, Question::Item(serial)).await?;
         Item::follow(serial, cited)?.ok_or(AuditError::NoItem(serial))
@@ -25,6 +27,7 @@ impl Index {
     /// # Errors
     /// When there is no such trade, or the basis of the answer was changed: every step must be what its asker's log
     /// asked for, and possible at that point.
+    #[boxed]
     pub async fn trade(&self, archive: &Store, id: TradeId) -> Result<Trade, AuditError> {
         let cited = self.cited(archive, Question::Trade(id)).await?;
         Trade::follow(id, cited)?.ok_or(AuditError::NoTrade(id))
@@ -35,6 +38,7 @@ impl Index {
     /// # Errors
     /// When the archive has no entry about it, or the basis of the answer was changed: every step must be what its
     /// asker's log asked for, and no one may give what they do not have.
+    #[boxed]
     pub async fn owned(&self, archive: &Store, holder: DatabaseId) -> Result<Owned, AuditError> {
         let cited = self.cited(archive, Question::Account(holder)).await?;
         Owned::follow(holder, cited)?.ok_or(AuditError::NoHolder(holder))
@@ -44,6 +48,7 @@ impl Index {
     ///
     /// # Errors
     /// As those of that question.
+    #[boxed]
     pub async fn answer(&self, archive: &Store, question: Question) -> Result<Answer, AuditError> {
         Ok(match question {
             Question::Item(serial) => Answer::Item(self.item(archive, serial).await?),
@@ -56,6 +61,7 @@ impl Index {
     ///
     /// # Errors
     /// When one of them gives what they do not have.
+    #[boxed]
     pub async fn inventories(&self, archive: &Store, trade: &Trade) -> Result<Vec<[Inventory; 2]>, AuditError> {
         let numbers: Vec<EntryNumber> = trade.steps.iter().map(|step| step.cited.entry.number).collect();
         let mut proposer = self.held(archive, trade.proposer, &numbers).await?;
@@ -68,6 +74,7 @@ impl Index {
     ///
     /// # Errors
     /// When the verified archive has no such batch.
+    #[boxed]
     pub async fn until(&self, at: LogPosition) -> Result<Until, AuditError> {
         let lies = self.lies(at).await?.ok_or(AuditError::NoBatch(at))?;
         Ok(Until::Cut(self.cut_after(lies.seat).await?))

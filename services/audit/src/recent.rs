@@ -2,6 +2,7 @@
 
 use annals_event::ledger::{AssetSlot, Entry, Holder, Outcome};
 use annals_ids::TradeId;
+use async_recursion::async_recursion as boxed;
 
 use crate::{answer::AuditError, index::Index, rows};
 
@@ -14,6 +15,7 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be read.
+    #[boxed]
     pub async fn recent_trades(&self, most: usize) -> Result<Vec<TradeId>, AuditError> {
         let rows = self
             .last_rows(rows::traded(), most.saturating_mul(ROWS_PER_TRADE))

@@ -9,6 +9,7 @@ use annals_host::{
 };
 use annals_ids::{BatchNumber, Hash, LogPosition, OwnerId, OwnerKind, Shard, WallTime};
 use annals_store::{Store, StoreError};
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 use crate::archive::{Fault, LogWalk};
@@ -105,6 +106,7 @@ pub struct Replayed {
 ///
 /// # Errors
 /// When the log cannot be read, or does not replay.
+#[boxed]
 pub async fn replay(
     source: &Source,
     owner: OwnerId,
@@ -220,6 +222,7 @@ pub(crate) async fn begin(
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn owners(store: &Store) -> Result<Vec<OwnerId>, StoreError> {
     Ok(read_owners(store).await?.into_keys().collect())
 }

@@ -1,5 +1,6 @@
 //! Clients of sessions: account and address at each arrival, as far as they can be read.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_db::personal::{self, Person};
@@ -62,6 +63,7 @@ impl Index {
     ///
     /// # Errors
     /// When no batch has one, or one is not what was verified.
+    #[boxed]
     pub async fn session(&self, archive: &Store, session: SessionId) -> Result<Vec<CameIn>, AuditError> {
         let found = self.came_in(archive, session).await?;
         if found.is_empty() {

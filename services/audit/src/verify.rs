@@ -21,6 +21,7 @@ mod spans;
 mod sweep;
 mod tree;
 
+use async_recursion::async_recursion as boxed;
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::Arc,
@@ -87,6 +88,7 @@ pub enum VerifyError {
 ///
 /// # Errors
 /// When they cannot be read at all; faults are in the report.
+#[boxed]
 pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
     verify_from(source, Checkpoint::default()).await
 }
@@ -95,6 +97,7 @@ pub async fn verify(source: &Source) -> Result<VerifyReport, VerifyError> {
 ///
 /// # Errors
 /// As there.
+#[boxed]
 pub async fn verify_against(source: &Source, shard: Shard, kept: &Kept) -> Result<VerifyReport, VerifyError> {
     let mut report = VerifyReport::default();
     let mut whole = Verification::default();
@@ -110,6 +113,7 @@ pub async fn verify_against(source: &Source, shard: Shard, kept: &Kept) -> Resul
 ///
 /// # Errors
 /// As there.
+#[boxed]
 pub async fn verify_from(source: &Source, checkpoint: Checkpoint) -> Result<VerifyReport, VerifyError> {
     let mut report = VerifyReport::default();
     let mut whole = Verification {
@@ -148,6 +152,7 @@ impl Verification {
     ///
     /// # Errors
     /// As [`verify`].
+    #[boxed]
     pub async fn look(&mut self, source: &Source) -> Result<VerifyReport, VerifyError> {
         let mut going = std::mem::take(self);
         let mut report = VerifyReport::default();

@@ -11,6 +11,7 @@ use annals_store::{
     },
 };
 use annals_wire::client::Ban;
+use async_recursion::async_recursion as boxed;
 
 use crate::{
     bans,
@@ -47,6 +48,7 @@ pub fn entity_type<'s>(schema: &'s Schema, name: &str) -> Option<&'s EntityType>
 ///
 /// # Errors
 /// When the store cannot be used.
+#[boxed]
 pub async fn name_key(store: &Store, fresh: [u8; 32]) -> Result<[u8; 32], StoreError> {
     let key = database::name_key_key();
     let work = |transaction: Transaction| {
@@ -66,6 +68,7 @@ pub async fn name_key(store: &Store, fresh: [u8; 32]) -> Result<[u8; 32], StoreE
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn find(store: &Store, hashed_name: &[u8]) -> Result<Option<Account>, StoreError> {
     let read = |transaction: Transaction| async move {
         let account = read_account(&transaction, hashed_name).await?;
@@ -90,6 +93,7 @@ async fn without_deleted(transaction: &Transaction, account: Option<Account>) ->
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn named(store: &Store, name: &str) -> Result<Option<Account>, StoreError> {
     let read = |transaction: Transaction| async move {
         let value = transaction.get(&database::name_key_key()).await?;
@@ -111,6 +115,7 @@ pub async fn named(store: &Store, name: &str) -> Result<Option<Account>, StoreEr
 ///
 /// # Errors
 /// When the store cannot be used.
+#[boxed]
 pub async fn create(
     store: &Store,
     hashed_name: &[u8],
@@ -147,6 +152,7 @@ pub async fn create(
 ///
 /// # Errors
 /// When the store cannot be used.
+#[boxed]
 pub async fn check_out(
     store: &Store,
     database: DatabaseId,
@@ -161,6 +167,7 @@ pub async fn check_out(
 ///
 /// # Errors
 /// When the store cannot be used.
+#[boxed]
 pub async fn check_out_to_play(
     store: &Store,
     database: DatabaseId,
@@ -201,6 +208,7 @@ async fn take_out(
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn checkout_of(store: &Store, database: DatabaseId) -> Result<Option<Checkout>, StoreError> {
     let read = |transaction: Transaction| async move {
         let value = transaction.get(&database::checkout_key(database)).await?;
@@ -213,6 +221,7 @@ pub async fn checkout_of(store: &Store, database: DatabaseId) -> Result<Option<C
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn known(transaction: &Transaction, type_id: TypeId, database: DatabaseId) -> Result<Known, StoreError> {
     let checkout = transaction.get(&database::checkout_key(database)).await?;
     let checkout = checkout.map(|value| Checkout::decode(&value)).transpose()?;
@@ -237,6 +246,7 @@ pub async fn known(transaction: &Transaction, type_id: TypeId, database: Databas
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn load(store: &Store, database: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
     let read = |transaction: Transaction| async move {
         let Some(row) = stored::read_row(&transaction, database).await? else {

@@ -11,6 +11,7 @@
 
 mod record;
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -162,6 +163,7 @@ impl Plan {
     ///
     /// # Errors
     /// When the store cannot be read, or this log can be neither adopted nor given up.
+    #[boxed]
     pub async fn add(
         &mut self,
         (store, shard): (&Store, Shard),
@@ -429,6 +431,7 @@ impl Adoption {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn unfinished(store: &Store) -> Result<Option<AdoptionRecord>, StoreError> {
         let read = |transaction: Transaction| async move { AdoptionRecord::read_newest(&transaction).await };
         let newest = store.read(read).await?;
@@ -440,6 +443,7 @@ impl Adoption {
     /// # Errors
     /// When there is nothing to do, or the store cannot be used. Nothing was changed then, unless the store did not
     /// answer.
+    #[boxed]
     pub async fn begin(
         store: Store,
         schema: Arc<Schema>,
@@ -514,6 +518,7 @@ impl Adoption {
     ///
     /// # Errors
     /// When the store cannot be used.
+    #[boxed]
     pub async fn resume(store: Store, schema: Arc<Schema>) -> Result<Option<Self>, AdoptError> {
         let Some(unfinished) = Self::unfinished(&store).await? else {
             return Ok(None);
@@ -527,6 +532,7 @@ impl Adoption {
     ///
     /// # Errors
     /// When the store cannot be used, or the realm does not have the shard.
+    #[boxed(?Send)]
     pub async fn take(&mut self, shard: Shard, owner: OwnerId, bytes: Vec<u8>) -> Result<(), AdoptError> {
         let folder = self.folders.get_mut(&shard).ok_or(AdoptError::NoShard(shard))?;
         folder.offer(owner, bytes);
@@ -552,6 +558,7 @@ impl Adoption {
     /// # Errors
     /// When the store cannot be used, or not everything that is adopted was folded. `upto` is the batch that each log
     /// should have reached, where it is known.
+    #[boxed(?Send)]
     pub async fn finish(mut self, upto: &BTreeMap<OwnerId, BatchNumber>) -> Result<Vec<Alarm>, AdoptError> {
         self.fold().await?;
         for (owner, wanted) in upto {
@@ -616,6 +623,7 @@ async fn raise_counters(transaction: &Transaction, plan: &Plan) -> Result<(), St
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_unlogged_adoptions(store: &Store) -> Result<Vec<annals_event::Adoption>, StoreError> {
     let read = |transaction: Transaction| async move { AdoptionRecord::read_all(&transaction).await };
     let records = store.read(read).await?.into_iter();

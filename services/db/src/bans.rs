@@ -18,6 +18,7 @@
 use annals_ids::{DatabaseId, OwnerId, SessionId, WallTime};
 use annals_store::{KeyRange, ScanOrder, Store, StoreError, Transaction, key_after, layout::bans};
 use annals_wire::client::{Ban, MAX_BAN_REASON_BYTES};
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 const _: () = assert!(crate::MAX_REASON_BYTES <= MAX_BAN_REASON_BYTES);
@@ -133,6 +134,7 @@ impl BanRecord {
 ///
 /// # Errors
 /// When there is no ban to lift, or the store cannot be used.
+#[boxed]
 pub async fn decide(store: &Store, account: DatabaseId, record: &BanRecord) -> Result<u32, NotDecided> {
     let work = |transaction: Transaction| async move {
         let newest = newest(&transaction, account).await?;
@@ -154,6 +156,7 @@ pub async fn decide(store: &Store, account: DatabaseId, record: &BanRecord) -> R
 ///
 /// # Errors
 /// When the store cannot be read; [`StoreError::Corrupt`] if a record is damaged.
+#[boxed]
 pub async fn in_force(store: &Store, account: DatabaseId, now: WallTime) -> Result<Option<Ban>, StoreError> {
     store
         .read(|transaction| async move { read(&transaction, account, now).await })
@@ -185,6 +188,7 @@ async fn newest(transaction: &Transaction, account: DatabaseId) -> Result<Option
 ///
 /// # Errors
 /// When the store cannot be read; [`StoreError::Corrupt`] if a record is damaged.
+#[boxed]
 pub async fn records(
     store: &Store,
     account: Option<DatabaseId>,
@@ -212,6 +216,7 @@ pub async fn records(
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn session_on(store: &Store, account: DatabaseId, owner: OwnerId) -> Result<Option<SessionId>, StoreError> {
     let read = |transaction: Transaction| async move {
         let value = transaction.get(&bans::session_key(account, owner)).await?;

@@ -10,6 +10,7 @@
 
 mod mismatch;
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::{Batch, Body, GlobalScope, Header, Subject};
@@ -148,6 +149,7 @@ pub(crate) struct Known {
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed(?Send)]
 pub async fn compare_log(
     store: &Store,
     shard: Shard,

@@ -17,6 +17,7 @@ mod replaying;
 mod snapshot;
 mod upgrading;
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -290,6 +291,7 @@ impl Folder {
     ///
     /// # Errors
     /// When the store cannot be reached, or has another layout.
+    #[boxed]
     pub async fn begin(store: Store, shard: Shard, schema: Arc<Schema>) -> Result<Self, FoldError> {
         let work = |transaction: Transaction| async move {
             mark::mark::<FoldError>(&transaction).await?;
@@ -421,6 +423,7 @@ impl Folder {
     ///
     /// # Panics
     /// If the result of a submitted transaction was not taken.
+    #[boxed(?Send)]
     pub async fn commit(&mut self) -> Result<Folded, FoldError> {
         assert_eq!(
             self.pipeline.len(),
@@ -443,6 +446,7 @@ impl Folder {
     ///
     /// # Errors
     /// When the store failed to write it. The folder cannot be used any more.
+    #[boxed(?Send)]
     pub async fn next_folded(&mut self) -> Result<Option<Folded>, FoldError> {
         match self.pipeline.next().await {
             Ok(folded) => Ok(folded),
@@ -469,6 +473,7 @@ impl Folder {
     ///
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used; what was offered is kept then.
+    #[boxed(?Send)]
     pub async fn submit(&mut self) -> Result<(), FoldError> {
         let mut most = usize::MAX;
         let (mut failures, mut conflicts) = (0, 0);
@@ -533,6 +538,7 @@ impl Folder {
     ///
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used.
+    #[boxed]
     pub async fn name_hole(&mut self, missing: Missing) -> Result<(), FoldError> {
         let hole = archive::Hole {
             after: missing.after,

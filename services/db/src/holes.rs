@@ -16,6 +16,7 @@ use annals_store::{
         owners::{self, Cursor, OpeningRecord, OwnerRecord},
     },
 };
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 /// An accepted hole.
@@ -61,6 +62,7 @@ pub enum AcceptError {
 ///
 /// # Errors
 /// When no such hole is recorded, the log does not end before it, or the store cannot be used.
+#[boxed]
 pub async fn accept_hole(store: &Store, owner: OwnerId, first: BatchNumber) -> Result<Accepted, AcceptError> {
     let work = |transaction: Transaction| async move {
         let named = transaction.get(&archive::hole_key(owner, first)).await?;

@@ -7,6 +7,7 @@ use annals_store::{
     ScanOrder, StoreError, Transaction,
     layout::database::{self, IndexedValue},
 };
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 use crate::stored::{self, StoredEntity};
@@ -69,6 +70,7 @@ pub(crate) fn places(schema: &Schema, id: DatabaseId, entity: &StoredEntity) -> 
 ///
 /// # Errors
 /// When there is no such index, or the store cannot be read.
+#[boxed]
 pub async fn find_indexed(
     transaction: &Transaction,
     entity_type: &EntityType,
@@ -135,6 +137,7 @@ async fn confirmed(
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn taken_from(
     transaction: &Transaction,
     schema: &Schema,
@@ -159,6 +162,7 @@ pub async fn taken_from(
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn find(
     transaction: &Transaction,
     entity_type: &EntityType,

@@ -4,6 +4,9 @@
 //! database behind accounts, stored entities and the ledger. Not responsible for reading the stream or for deciding
 //! which process folds: a shell and a lease in the store do that. The crate has no clock; every function is one
 //! transaction or a few.
+//!
+//! Public asynchronous functions are `#[boxed]`: they return a boxed future. Otherwise each program that awaits one
+//! compiles its body, and those of all that it awaits, again.
 
 pub mod accounts;
 pub mod adopting;

@@ -10,6 +10,7 @@
 
 mod tail;
 
+use async_recursion::async_recursion as boxed;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -290,6 +291,7 @@ impl Merging {
     ///
     /// # Errors
     /// When a row cannot be read.
+    #[boxed]
     pub async fn begin(rows: &[Row], survey: Survey, ends: &BTreeMap<Shard, u64>) -> Result<Self, RecoveryError> {
         let failed = |source| RecoveryError::Store {
             owner: OwnerId(0),

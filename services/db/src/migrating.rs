@@ -8,6 +8,7 @@
 //! Logs are not rewritten, since history does not change. Each log goes over to the new definitions with its next
 //! `Open`, and a process that folds it converts its state there ([`Migrations`]).
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_def::{Index, MigrationError, Plan, Rename, RenameError, Renames, Schema};
@@ -129,6 +130,7 @@ impl Preparation {
     ///
     /// # Errors
     /// When the realm cannot be migrated to them now.
+    #[boxed]
     pub async fn begin(store: Store, new: Schema, said: Vec<Rename>) -> Result<Self, MigrateError> {
         let read = |transaction: Transaction| async move {
             let realm = transaction.get(&director::realm_key()).await?;
@@ -182,6 +184,7 @@ impl Preparation {
     ///
     /// # Errors
     /// When it cannot be read; values without counterpart are in the survey.
+    #[boxed(?Send)]
     pub async fn survey(&self) -> Result<Survey, MigrateError> {
         let mut survey = Survey::default();
         let migrations = Migrations::read(&self.store).await?;
@@ -240,6 +243,7 @@ impl Preparation {
     ///
     /// # Errors
     /// When the realm was started or migrated meanwhile, or the store cannot be used.
+    #[boxed]
     pub async fn decide(&self, survey: &Survey, at: WallTime, later: bool) -> Result<(), MigrateError> {
         let record = MigrationRecord {
             from: self.migration.from,
@@ -322,6 +326,7 @@ pub struct Converted {
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_converting(store: &Store) -> Result<Option<Converting>, StoreError> {
     let read = |transaction: Transaction| async move { transaction.get(&converting_key()).await };
     let value = store.read(read).await?;
@@ -332,6 +337,7 @@ pub async fn read_converting(store: &Store) -> Result<Option<Converting>, StoreE
 ///
 /// # Errors
 /// When an entity has no counterpart, which a survey would have reported; or the store cannot be used.
+#[boxed]
 pub async fn convert_next(store: &Store, present: &Schema, migrations: &Migrations) -> Result<Converted, MigrateError> {
     let work = |transaction: Transaction| async move {
         let key = converting_key();

@@ -4,6 +4,7 @@
 //! their time, and a log goes over to other definitions with the `Open` that was written under them (rules M1 and M2 of
 //! `docs/protocol.md`).
 
+use async_recursion::async_recursion as boxed;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, btree_map::Entry},
@@ -42,6 +43,7 @@ impl Migrations {
     ///
     /// # Errors
     /// When the store cannot be read, or a row is not a migration.
+    #[boxed]
     pub async fn read(store: &Store) -> Result<Self, StoreError> {
         let records = read_records(store).await?;
         let mut schemas: BTreeMap<Hash, Schema> = BTreeMap::new();
@@ -203,6 +205,7 @@ impl Migrations {
 ///
 /// # Errors
 /// When the store cannot be read, or a row is not such a record.
+#[boxed]
 pub async fn read_records(store: &Store) -> Result<Vec<MigrationRecord>, StoreError> {
     let mut encoded: Vec<Vec<u8>> = Vec::new();
     let mut range = migrations::migrations();
@@ -234,6 +237,7 @@ pub async fn read_records(store: &Store) -> Result<Vec<MigrationRecord>, StoreEr
 ///
 /// # Errors
 /// When the store cannot be read, or does not have it.
+#[boxed]
 pub async fn read_schema(store: &Store, fingerprint: Hash) -> Result<Schema, StoreError> {
     let key = &director::schema_key(fingerprint);
     let bytes = store.read(|transaction| async move { read_chunks(&transaction, key).await });
@@ -246,6 +250,7 @@ pub async fn read_schema(store: &Store, fingerprint: Hash) -> Result<Schema, Sto
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn present_schema(store: &Store) -> Result<Option<Schema>, StoreError> {
     let read = |transaction: Transaction| async move { transaction.get(&director::realm_key()).await };
     let Some(value) = store.read(read).await? else {

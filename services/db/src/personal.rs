@@ -4,6 +4,7 @@
 //! and is one row of the store. Sealed data (docs/personal-data.md) stays wherever it was hashed; once the row is
 //! deleted, it can no longer be read.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_ids::{DatabaseId, LeafIndex, ProcessId, Shard};
@@ -58,6 +59,7 @@ pub enum NotForgotten {
 ///
 /// # Errors
 /// When the store cannot be used.
+#[boxed]
 pub async fn key(store: &Store, person: DatabaseId, fresh: [u8; 32]) -> Result<Option<PersonalKey>, StoreError> {
     let work = |transaction: Transaction| async move {
         match read(&transaction, person).await? {
@@ -76,6 +78,7 @@ pub async fn key(store: &Store, person: DatabaseId, fresh: [u8; 32]) -> Result<O
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn person(store: &Store, person: DatabaseId) -> Result<Person, StoreError> {
     store
         .read(|transaction| async move { read(&transaction, person).await })
@@ -86,6 +89,7 @@ pub async fn person(store: &Store, person: DatabaseId) -> Result<Person, StoreEr
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read(transaction: &Transaction, person: DatabaseId) -> Result<Person, StoreError> {
     if let Some(value) = transaction.get(&personal::forgotten_key(person)).await? {
         return Forgotten::decode(&value).map(Person::Forgotten);
@@ -101,6 +105,7 @@ pub async fn read(transaction: &Transaction, person: DatabaseId) -> Result<Perso
 ///
 /// # Errors
 /// When it is active, there is no such entity, or the store cannot be used.
+#[boxed]
 pub async fn forget(
     store: &Store,
     shard: Shard,
@@ -142,6 +147,7 @@ pub async fn forget(
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn export(store: &Store) -> Result<BTreeMap<DatabaseId, Person>, StoreError> {
     let mut persons = BTreeMap::new();
     for (key, value) in rows(store, personal::keys()).await? {
@@ -176,6 +182,7 @@ pub struct Imported {
 ///
 /// # Errors
 /// When the store cannot be used.
+#[boxed]
 pub async fn import(store: &Store, persons: &BTreeMap<DatabaseId, Person>) -> Result<Imported, StoreError> {
     let mut accounts = BTreeMap::new();
     for (key, value) in rows(store, KeyRange::prefix(&database::account_key(&[]))).await? {

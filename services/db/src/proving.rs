@@ -13,6 +13,7 @@ use annals_store::{
     Store, StoreError, Transaction,
     layout::archive::{Tree, tree_key},
 };
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 use crate::tiling::{LeafHashes, read_tile};
@@ -41,6 +42,7 @@ impl Prover {
     ///
     /// # Errors
     /// When the store does not answer, or has no tree where there should be one.
+    #[boxed]
     pub async fn begin(store: Store, shard: Shard) -> Result<Self, StoreError> {
         let read =
             |transaction: Transaction| async move { Tree::decode(transaction.get(&tree_key(shard)).await?.as_deref()) };
@@ -67,6 +69,7 @@ impl Prover {
     ///
     /// # Errors
     /// When the tree does not have the tile, or the store does not answer.
+    #[boxed]
     pub async fn tile(&mut self, tile: Tile) -> Result<Vec<Hash>, ProveError> {
         let size = self.head.size;
         match Tile::within(size, tile.level(), tile.index()) {
@@ -79,6 +82,7 @@ impl Prover {
     ///
     /// # Errors
     /// When there are fewer, or the store does not answer.
+    #[boxed]
     pub async fn root(&mut self, size: u64) -> Result<Hash, ProveError> {
         self.check(size)?;
         let hashes = self.hash_all(&[Span::whole(size)], size).await?;
@@ -89,6 +93,7 @@ impl Prover {
     ///
     /// # Errors
     /// When it is not, or there are fewer, or the store does not answer.
+    #[boxed]
     pub async fn inclusion(&mut self, leaf: u64, size: u64) -> Result<Vec<Hash>, ProveError> {
         self.check(size)?;
         self.hash_all(&inclusion(leaf, size)?, size).await
@@ -98,6 +103,7 @@ impl Prover {
     ///
     /// # Errors
     /// When `new` is smaller than `old`, or there are fewer leaves, or the store does not answer.
+    #[boxed]
     pub async fn consistency(&mut self, old: u64, new: u64) -> Result<Vec<Hash>, ProveError> {
         self.check(new)?;
         self.hash_all(&consistency(old, new)?, new).await

@@ -6,6 +6,7 @@ use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction, key_after,
     layout::database::{self, Checkout},
 };
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 use crate::{
@@ -82,6 +83,7 @@ pub enum QueryError {
 ///
 /// # Errors
 /// When the type or a property is not in the schema, or the store cannot be read.
+#[boxed]
 pub async fn query(store: &Store, schema: &Schema, query: &Query) -> Result<Answer, QueryError> {
     let entity_type = schema.type_named(&query.entity_type);
     let entity_type = entity_type.ok_or_else(|| QueryError::UnknownType(query.entity_type.clone()))?;

@@ -14,6 +14,7 @@ use annals_store::{
         snapshots::{self, Position},
     },
 };
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 use crate::migrations::Migrations;
@@ -97,6 +98,7 @@ pub async fn recover(
     recover_once(store, shard, owner, kind).await
 }
 
+#[boxed]
 async fn recover_once(
     store: &Store,
     shard: Shard,
@@ -148,6 +150,7 @@ async fn recover_once(
 ///
 /// # Errors
 /// When the store cannot be read or the archive has a gap.
+#[boxed]
 pub async fn read_archived(
     store: &Store,
     shard: Shard,
@@ -185,6 +188,7 @@ pub async fn read_archived(
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_cursor(store: &Store, owner: OwnerId) -> Result<Cursor, StoreError> {
     store
         .read(|transaction| async move {
@@ -198,6 +202,7 @@ pub async fn read_cursor(store: &Store, owner: OwnerId) -> Result<Cursor, StoreE
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_position(store: &Store, owner: OwnerId) -> Result<Option<Position>, StoreError> {
     store
         .read(|transaction| async move {

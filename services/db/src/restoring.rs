@@ -12,6 +12,7 @@
 
 mod rows;
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -201,6 +202,7 @@ impl ClaimedStore {
     ///
     /// # Errors
     /// When the store is not empty, or cannot be used.
+    #[boxed]
     pub async fn claim(store: Store, backup: &str) -> Result<Self, RestoreError> {
         clear_unfinished(&store, backup).await?;
         Ok(Self { store })
@@ -210,6 +212,7 @@ impl ClaimedStore {
     ///
     /// # Errors
     /// When the store cannot be written, a row cannot be read, or the realm cannot be cut there.
+    #[boxed]
     pub async fn begin(self, rows: &[Row], extent: &Extent) -> Result<Restoring, RestoreError> {
         let all = shards_of(rows)?;
         for shard in all.clone() {
@@ -239,6 +242,7 @@ impl Restoring {
     ///
     /// # Errors
     /// When it is not the next one, or what came before it cannot be folded.
+    #[boxed(?Send)]
     pub async fn take(&mut self, shard: Shard, leaf: LeafIndex, archived: ArchivedBatch) -> Result<(), RestoreError> {
         let held = self.shards.get(&shard).ok_or(RestoreError::NoShard { shard })?;
         let expected = LeafIndex(held.tree.size());
@@ -308,6 +312,7 @@ impl Restoring {
     ///
     /// # Errors
     /// When something is missing, or the store cannot be used.
+    #[boxed(?Send)]
     pub async fn finish(
         mut self,
         roots: &BTreeMap<Shard, Hash>,

@@ -12,6 +12,7 @@ mod advance;
 mod floor;
 mod parts;
 
+use async_recursion::async_recursion as boxed;
 use std::sync::Arc;
 
 use annals_def::Schema;
@@ -115,6 +116,7 @@ impl Retention {
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used or is damaged; unfinished work is begun
     /// again.
+    #[boxed]
     pub async fn turn(&mut self, older_than: WallTime) -> Result<Progress, FoldError> {
         match self.take_turn(older_than).await {
             Err(error) => Err(unless_superseded(&self.store, self.shard, self.term, error).await),

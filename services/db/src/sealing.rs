@@ -10,6 +10,7 @@ use annals_store::{
     ArchivedBatch, Store, StoreError, Transaction, archive,
     segment::{self, Leaf, SEGMENT_BYTES, SEGMENT_LEAVES, Segment},
 };
+use async_recursion::async_recursion as boxed;
 
 use crate::fold::{FoldError, check_lease, unless_superseded};
 
@@ -54,6 +55,7 @@ impl Sealer {
     ///
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used.
+    #[boxed]
     pub async fn seal_next(&mut self) -> Result<Option<Segment>, FoldError> {
         let sealed = match self.gather().await {
             Ok(Some(count)) => self.seal(count).await.map(Some),

@@ -10,6 +10,7 @@
 
 use annals_ids::WallTime;
 use annals_store::{ScanOrder, Store, StoreError, Transaction, layout::setting_changes};
+use async_recursion::async_recursion as boxed;
 
 /// Maximum bytes of an operator's name, and of a process's.
 pub const MAX_NAME_BYTES: usize = 64;
@@ -52,6 +53,7 @@ pub struct NewestChanges {
 ///
 /// # Errors
 /// When the store cannot be used.
+#[boxed]
 pub async fn record_change(store: &Store, change: &SettingChange) -> Result<u64, StoreError> {
     let value = &change.encode();
     let work = |transaction: Transaction| async move {
@@ -70,6 +72,7 @@ pub async fn record_change(store: &Store, change: &SettingChange) -> Result<u64,
 ///
 /// # Errors
 /// When the store cannot be read; [`StoreError::Corrupt`] if a record is damaged.
+#[boxed]
 pub async fn newest_changes(store: &Store, most: usize) -> Result<NewestChanges, StoreError> {
     let work = |transaction: Transaction| async move {
         transaction

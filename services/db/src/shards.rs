@@ -9,6 +9,7 @@ use annals_store::{
         shards::{self, AloneUntil, count_key, encode_count, encode_grown},
     },
 };
+use async_recursion::async_recursion as boxed;
 
 /// Gives a realm at least so many shards, at most [`shards::SHARDS`], and returns how many it has. Shards are never
 /// removed: their logs are a part of the realm's past. Records how far the archive of the first shard went while the realm
@@ -19,6 +20,7 @@ use annals_store::{
 ///
 /// # Panics
 /// If more are asked for.
+#[boxed]
 pub async fn ensure_shards(store: &Store, least: u16) -> Result<u16, StoreError> {
     assert!(least <= shards::SHARDS, "{least} shards are more than a realm can have");
     let work = |transaction: Transaction| async move {
@@ -52,6 +54,7 @@ async fn read_alone(transaction: &Transaction) -> Result<Option<AloneUntil>, Sto
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_shards(store: &Store) -> Result<u16, StoreError> {
     store
         .read(|transaction: Transaction| async move { shards::read_count(&transaction).await })

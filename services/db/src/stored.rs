@@ -7,6 +7,7 @@
 //! The generation is the number of the realm's definitions under which the entity was written ([`migrations`]). A
 //! reader converts an entity of a former generation; so does the bulk conversion of a migration ([`crate::migrating`]).
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Mismatch, Property, Schema, Value, check};
@@ -156,6 +157,7 @@ pub(crate) async fn read_row(transaction: &Transaction, id: DatabaseId) -> Resul
 ///
 /// # Errors
 /// When the store cannot be read, or the row is not a stored entity.
+#[boxed]
 pub async fn read(transaction: &Transaction, id: DatabaseId) -> Result<Option<StoredEntity>, StoreError> {
     Ok(read_row(transaction, id).await?.map(|row| row.entity))
 }

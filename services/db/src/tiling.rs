@@ -4,6 +4,7 @@
 //! of the levels above, conditional on the fold lease and on the position of the newest tile. A crash leaves what was
 //! committed; the next tiler begins there. For an archive without tiles, that is its first leaf.
 
+use async_recursion::async_recursion as boxed;
 use std::{collections::BTreeMap, ops::Range};
 
 use annals_event::Header;
@@ -58,6 +59,7 @@ impl Tiler {
     ///
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used.
+    #[boxed]
     pub async fn tile_next(&mut self) -> Result<Option<Tiled>, FoldError> {
         let shard = self.shard;
         let read = |transaction: Transaction| async move {

@@ -1,5 +1,5 @@
 //! Balance: how long it takes, after a crowd has gathered in one place, until every cell has its share of the load
-//! again, and how many hand-overs. The realm is the model of `services/director/tests/balance`: the director's
+//! again, and how many hand-overs. The realm is the model of `services/director/tests/director/balance`: the director's
 //! production code, and cells modelled as points and rules. Its seconds are simulated, so they are the same on every
 //! machine.
 
@@ -8,9 +8,9 @@
     reason = "the model has more than is measured here: it is that of the director's tests"
 )]
 
-#[path = "../../../services/director/tests/balance/dice.rs"]
+#[path = "../../../services/director/tests/director/balance/dice.rs"]
 mod dice;
-#[path = "../../../services/director/tests/balance/realm.rs"]
+#[path = "../../../services/director/tests/director/balance/realm.rs"]
 mod realm;
 
 use crate::Figure;

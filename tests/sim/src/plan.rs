@@ -33,7 +33,7 @@ const RETAINING: u64 = 0x0f14_0f14;
 /// Mixed into the seed for the number of shards.
 const SHARDS: u64 = 0x5a1f_0001;
 
-/// Mixed into the seed for the drains. The seeds in `tests/learned.rs` have none.
+/// Mixed into the seed for the drains. The seeds in `tests/sim/learned.rs` have none.
 const DRAINING: u64 = 0xd9a1_0001;
 
 /// Mixed into the seed for the border settings.

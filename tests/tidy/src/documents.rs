@@ -136,7 +136,7 @@ mod tests {
             "README.md",
             "docs/protocol.md",
             "schema/def/src/lib.rs",
-            "schema/def/tests/values.rs",
+            "schema/def/tests/def/values.rs",
             ".ci/run",
         ];
         let existing = Existing::of(files.into_iter());
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(
             found(
                 "schema/def/src/lib.rs",
-                "// as `tests/values.rs` shows, `docs/protocol.md:12` too"
+                "// as `tests/def/values.rs` shows, `docs/protocol.md:12` too"
             )
             .len(),
             0

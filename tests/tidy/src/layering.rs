@@ -165,6 +165,7 @@ const CRATES: &[CrateRules] = &[
 
 /// External crates that pure crates may use: libraries that only compute. Review a crate for I/O before adding it.
 const COMPUTES: &[&str] = &[
+    "async-recursion",
     "base64ct",
     "bytes",
     "chacha20poly1305",

@@ -15,6 +15,7 @@ pub mod purity;
 pub mod reference;
 pub mod repository;
 pub mod sizes;
+pub mod targets;
 pub mod words;
 
 use std::fmt;

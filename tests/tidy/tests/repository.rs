@@ -6,7 +6,8 @@ use annals_tidy::documents::Existing;
 use annals_tidy::layering::{Nature, crates, nature};
 use annals_tidy::repository::{SourceFile, files, root, stray_at_top};
 use annals_tidy::{
-    Violation, attributes, citations, docs, documents, layering, manifests, outsiders, purity, reference, sizes, words,
+    Violation, attributes, citations, docs, documents, layering, manifests, outsiders, purity, reference, sizes,
+    targets, words,
 };
 
 /// Fails with one line per violation.
@@ -108,6 +109,13 @@ fn crates_inherit_the_workspace_settings() {
             .filter(|file| file.path.ends_with("Cargo.toml"))
             .flat_map(|file| manifests::check(&file.path, &file.text)),
     );
+}
+
+#[test]
+fn every_test_runs() {
+    let files = files();
+    let manifests = files.iter().filter(|file| file.path.ends_with("Cargo.toml"));
+    none(manifests.flat_map(|manifest| targets::check(manifest, &files)));
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod said;
 use annals_ids::{EventNumber, Hash, LeafIndex, LogPosition, Shard};
 use annals_proof::{Frontier, TreeHead};
 use annals_store::{Store, StoreError};
+use async_recursion::async_recursion as boxed;
 use thiserror::Error;
 
 use reading::Reading;
@@ -155,6 +156,7 @@ impl Traced {
 ///
 /// # Errors
 /// When the store does not answer. Its content may be arbitrary.
+#[boxed]
 pub async fn find_first(store: &Store, shard: Shard, kept: &Kept) -> Result<Traced, StoreError> {
     Ok(locate::trace(&Reading::read(store, shard).await?, kept))
 }

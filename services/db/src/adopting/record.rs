@@ -9,6 +9,7 @@
 use annals_event::Adoption;
 use annals_ids::{LeafIndex, WallTime};
 use annals_store::{ScanOrder, StoreError, Transaction, layout::adoptions};
+use async_recursion::async_recursion as boxed;
 
 /// An adoption that was decided. The decision is one transaction; the adoption is finished once all that it adopts is
 /// folded.
@@ -37,6 +38,7 @@ impl AdoptionRecord {
     ///
     /// # Errors
     /// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if the record is damaged.
+    #[boxed]
     pub async fn read_newest(transaction: &Transaction) -> Result<Option<Self>, StoreError> {
         let page = transaction
             .get_range(&adoptions::adoptions(), 1, ScanOrder::Reverse)
@@ -51,6 +53,7 @@ impl AdoptionRecord {
     ///
     /// # Errors
     /// As [`Transaction::get_range`]; [`StoreError::Corrupt`] if a record is damaged.
+    #[boxed]
     pub async fn read_all(transaction: &Transaction) -> Result<Vec<Self>, StoreError> {
         let Some(newest) = Self::read_newest(transaction).await? else {
             return Ok(Vec::new());

@@ -4,6 +4,7 @@
 //! A round covers all entities that changed since the previous round and spreads them over its turns. The module has no
 //! clock: the folder's driver takes a turn at intervals.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeSet, VecDeque};
 
 use annals_event::{Batch, Body, Image, Subject};
@@ -77,6 +78,7 @@ impl Folder {
     ///
     /// # Errors
     /// When another db process folds the shard, or the store cannot be used; what was not written is due again.
+    #[boxed(?Send)]
     pub async fn archive(&mut self, turns_of_a_round: u32) -> Result<Archived, FoldError> {
         self.wait_for_submitted().await?;
         // Read the states again that a failed commit has discarded.

@@ -14,6 +14,7 @@ use annals_store::{
         shards::{self, EndedCell, Parting},
     },
 };
+use async_recursion::async_recursion as boxed;
 
 use super::{
     Alarm, FoldError, Folder, check_lease,
@@ -182,6 +183,7 @@ impl Folder {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed(?Send)]
     pub async fn begin_round(&self) -> Result<Option<Round>, FoldError> {
         let shard = self.shard;
         let read = |transaction: Transaction| async move {
@@ -199,6 +201,7 @@ impl Folder {
     ///
     /// # Errors
     /// When another db process folds the shard.
+    #[boxed(?Send)]
     pub async fn end_round(&mut self, round: &Round) -> Result<bool, FoldError> {
         self.wait_for_submitted().await?;
         // A log that is not in memory, since a commit failed, shows no hole.

@@ -1,5 +1,6 @@
 //! Changing the definitions of a realm that runs (rule M7).
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -71,6 +72,7 @@ impl Folder {
     /// # Errors
     /// When something prevents the change; the realm then keeps its definitions. If the store's answer was lost, they
     /// may have changed: a repeated call finds that.
+    #[boxed(?Send)]
     pub async fn change_definitions(&mut self, to: Hash, at: WallTime) -> Result<(), ChangeError> {
         self.wait_for_submitted().await?;
         let read = |transaction: Transaction| async move {

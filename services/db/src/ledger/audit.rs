@@ -8,6 +8,7 @@ mod compare;
 mod report;
 mod rows;
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use annals_event::ledger::{AssetSlot, Entry, Holder, Order, Outcome};
@@ -70,6 +71,7 @@ impl Terms {
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn audit(store: &Store) -> Result<Report, StoreError> {
     let mut audit = Audit::default();
     // Entries may be added meanwhile: the last step reads rows and the remaining entries in one transaction.
@@ -91,6 +93,7 @@ impl Audit {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn step(&mut self, store: &Store) -> Result<Progress, StoreError> {
         let read = match read_entries(store, self.report.entries, ENTRIES_AT_ONCE).await {
             Ok(read) => read,
@@ -113,6 +116,7 @@ impl Audit {
     ///
     /// # Errors
     /// When the store cannot be read.
+    #[boxed]
     pub async fn look(&mut self, store: &Store) -> Result<Report, StoreError> {
         loop {
             let read = match read_entries(store, self.report.entries, ENTRIES_AT_ONCE).await {

@@ -5,6 +5,7 @@ use annals_store::{
     ScanOrder, Store, StoreError, Transaction,
     layout::shards::{self, LedgerChange},
 };
+use async_recursion::async_recursion as boxed;
 
 /// Rows read at a time.
 const PAGE: usize = 1_024;
@@ -14,6 +15,7 @@ const PAGE: usize = 1_024;
 ///
 /// # Errors
 /// When the store cannot be read, or a row is damaged.
+#[boxed]
 pub async fn read_changes(store: &Store) -> Result<Vec<LedgerChange>, StoreError> {
     let (mut changes, mut last) = (Vec::new(), NoticeNumber(0));
     loop {

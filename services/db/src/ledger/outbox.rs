@@ -6,6 +6,7 @@ use annals_store::{
     Store, StoreError, Transaction,
     layout::ledger::{self as layout, Head},
 };
+use async_recursion::async_recursion as boxed;
 
 use super::pages::read_notices;
 
@@ -24,6 +25,7 @@ impl Outbox {
     ///
     /// # Errors
     /// When the store cannot be read, or a row is not a notice.
+    #[boxed]
     pub async fn read(&mut self, store: &Store, limit: usize) -> Result<Vec<(NoticeNumber, Notice)>, StoreError> {
         if self.given > self.front {
             return read_notices(store, self.given, limit).await;

@@ -15,6 +15,7 @@ use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction,
     layout::{chunks, ledger as layout, read_chunks},
 };
+use async_recursion::async_recursion as boxed;
 
 use super::books::Books;
 
@@ -66,6 +67,7 @@ fn put(transaction: &Transaction, key: Option<&[u8]>, page: &[u8]) -> Result<usi
 ///
 /// # Errors
 /// When the store cannot be read, or a row is damaged.
+#[boxed]
 pub async fn read_entries(store: &Store, after: EntryNumber, limit: usize) -> Result<Vec<Entry>, StoreError> {
     let (mut entries, mut chunks, mut read): (Vec<Entry>, usize, usize) = (Vec::new(), CHUNKS_AT_FIRST, 0);
     loop {
@@ -125,6 +127,7 @@ pub(super) async fn read_entry(transaction: &Transaction, number: EntryNumber) -
 ///
 /// # Errors
 /// When the store cannot be read, or a row is damaged.
+#[boxed]
 pub async fn read_notices(
     store: &Store,
     after: NoticeNumber,

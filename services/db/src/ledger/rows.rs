@@ -16,6 +16,7 @@ use annals_store::{
     KeyRange, ScanOrder, Store, StoreError, Transaction,
     layout::ledger::{self as layout, Head},
 };
+use async_recursion::async_recursion as boxed;
 
 use super::books::{Books, HolderRow, Item, Life, Nature, Once, Open, Row, Supply};
 use super::pages;
@@ -232,6 +233,7 @@ pub(super) async fn first_deadline(
 ///
 /// # Errors
 /// When the store cannot be read, or the row is damaged.
+#[boxed]
 pub async fn read_life(transaction: &Transaction, holder: DatabaseId) -> Result<Option<Life>, StoreError> {
     let key = layout::holder_key(holder);
     let holder = read(transaction, Row::Holder(holder), key, HolderRow::read).await?;
@@ -249,6 +251,7 @@ pub(crate) async fn is_deleted(transaction: &Transaction, holder: DatabaseId) ->
 ///
 /// # Errors
 /// When the store cannot be read, or the row is damaged.
+#[boxed]
 pub async fn read_item(store: &Store, serial: Serial) -> Result<Option<Item>, StoreError> {
     let item = |transaction: Transaction| async move {
         read(&transaction, Row::Item(serial), layout::item_key(serial), Item::read).await
@@ -260,6 +263,7 @@ pub async fn read_item(store: &Store, serial: Serial) -> Result<Option<Item>, St
 ///
 /// # Errors
 /// When the store cannot be read, or the row is damaged.
+#[boxed]
 pub async fn read_action(store: &Store, action: ActionId) -> Result<Option<Entry>, StoreError> {
     let entry = |transaction: Transaction| async move {
         let value = transaction.get(&layout::action_key(action)).await?;

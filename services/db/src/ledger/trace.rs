@@ -1,5 +1,6 @@
 //! The origin of units, by lots that are used first in, first out.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, VecDeque};
 
 use annals_event::ledger::{Account, AssetSlot, Entry, Holder, Order};
@@ -36,6 +37,7 @@ pub struct Lot {
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn trace_account(
     store: &Store,
     holder: DatabaseId,

@@ -1,6 +1,7 @@
 //! The rows that cannot be derived from a log: reads them from a store, decodes them, and adapts them to a realm that
 //! is cut at a leaf.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -69,6 +70,7 @@ pub type Row = (Vec<u8>, Vec<u8>);
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_unlogged(store: &Store) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::new();
     for prefix in UNLOGGED {

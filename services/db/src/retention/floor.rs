@@ -1,5 +1,6 @@
 //! Reading the horizon and the floors at it.
 
+use async_recursion::async_recursion as boxed;
 use std::collections::BTreeMap;
 
 use annals_event::OwnerState;
@@ -22,6 +23,7 @@ const READINGS: usize = 10;
 ///
 /// # Errors
 /// When the store cannot be read.
+#[boxed]
 pub async fn read_horizon(store: &Store, shard: Shard) -> Result<Option<Horizon>, StoreError> {
     let read = |transaction: Transaction| async move { transaction.get(&layout::horizon_key(shard)).await };
     let value = store.read(read).await?;
@@ -32,6 +34,7 @@ pub async fn read_horizon(store: &Store, shard: Shard) -> Result<Option<Horizon>
 ///
 /// # Errors
 /// When it cannot be read.
+#[boxed]
 pub async fn read_floor_batch(
     store: &Store,
     shard: Shard,
@@ -55,6 +58,7 @@ pub async fn read_floor_batch(
 ///
 /// # Errors
 /// When it cannot be read.
+#[boxed]
 pub async fn read_floor(
     store: &Store,
     shard: Shard,
@@ -123,6 +127,7 @@ pub(crate) async fn read_retained(store: &Store, shard: Shard) -> Result<Vec<Row
 ///
 /// # Errors
 /// When one cannot be read.
+#[boxed]
 pub async fn floors_of(rows: &[Row], shard: Shard) -> Result<BTreeMap<OwnerId, OwnerState>, RecoveryError> {
     let failed = |source| RecoveryError::Store {
         owner: OwnerId(0),

@@ -12,6 +12,7 @@ mod amounts;
 mod archiving;
 mod awaited;
 mod bans;
+mod changed_definitions;
 mod clocks;
 mod contended;
 mod cut_oracle;
@@ -24,6 +25,7 @@ mod index;
 mod layout;
 mod ledger;
 mod ledger_oracle;
+mod migrating;
 mod operators;
 mod oracle;
 mod pages;
@@ -34,6 +36,7 @@ mod realm;
 mod restoring;
 mod retention;
 mod retention_killed;
+mod returns;
 mod scribe;
 mod sealing;
 mod shards;
@@ -45,6 +48,11 @@ mod tiling;
 mod together;
 mod traders;
 mod trades;
+
+#[path = "../../../../schema/authoring/tests/authoring/diff/renamed.rs"]
+mod renamed;
+#[path = "../../../../schema/authoring/tests/authoring/diff/worlds.rs"]
+mod worlds;
 
 use std::sync::LazyLock;
 

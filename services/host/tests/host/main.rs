@@ -1,0 +1,19 @@
+//! Integration tests of annals-host. One binary, since each is linked with all dependencies.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod answers;
+mod authentication;
+mod child;
+mod command_lines;
+mod config;
+mod edge;
+mod front;
+mod health;
+mod log_faults;
+mod monitoring;
+mod nats_access;
+mod nats_server;
+mod signer;
+mod telemetry;
+mod waiting;

@@ -1,0 +1,19 @@
+//! Integration tests of annals-model. One binary, since each is linked with all dependencies.
+
+mod account;
+mod backup;
+mod calls;
+mod cut;
+mod giving;
+mod handover;
+mod ledger;
+mod log;
+mod migration;
+mod order;
+mod retention;
+mod shard;
+mod space;
+mod teleport;
+mod trade;
+mod view;
+mod without;
