@@ -95,7 +95,7 @@ enum Order {
     Create,
     /// Create an entity on the home of this one.
     CreateBeside(Mailbox),
-    /// Create the cell part of the entity that gets the order.
+    /// Only for an avatar: create its cell part.
     CreateCell,
     /// Only for the cell part of an avatar: set its level, and request that it is stored.
     Store(u64),
@@ -123,7 +123,8 @@ impl Behaviour for Ordered {
         let is_for_it = |order: &Order| match order {
             Order::Keep(entity) => Some(*entity) == own,
             Order::Delete(entity) => Some(*entity) == own && is_ready,
-            Order::Store(_) => context.entity_type().name == "Avatar",
+            // Of the others, some can have no cell part.
+            Order::CreateCell | Order::Store(_) => context.entity_type().name == "Avatar",
             _ => true,
         };
         let mut orders = self.orders.lock().expect("the lock is not poisoned");
