@@ -27,7 +27,7 @@ use annals_host::{
 use annals_ids::{DatabaseId, EntityId, Mailbox, MemberId, OwnerId, OwnerKind, Part, SpaceId, TimerId, TypeId};
 use annals_node::{
     Answer, Behaviour, Caller, Context, Request,
-    inquiry::{Learned, Life, NotLearned, Wanted},
+    inquiry::{Known, Learned, Life, NotLearned, Wanted},
     outbound::read_answer,
     writer::Durability,
 };
@@ -55,8 +55,9 @@ const TIMEOUT: Duration = Duration::from_secs(100);
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Timeout of an entity's inquiry to the database, milliseconds.
-const QUERY_TIMEOUT_MS: u64 = 90_000;
+/// Timeout of an entity's inquiry to the database, milliseconds. An inquiry whose entity is handed over, or whose process
+/// ends, is answered then (P2), and repeated within [`TIMEOUT`].
+const QUERY_TIMEOUT_MS: u64 = 20_000;
 
 /// Entities that several bases activate concurrently.
 const ENTITIES: u64 = 8;
@@ -200,6 +201,20 @@ impl OwnCells {
         self.order(order);
         let told = within(TIMEOUT, "an answer to a cell part", self.told.recv()).await;
         told.expect("the cells run")
+    }
+
+    /// Finds the entities of a level.
+    async fn find(&mut self, level: u64) -> Vec<Known> {
+        let asking = async {
+            loop {
+                match self.ask(Order::Find(level)).await {
+                    Ok(Learned::Found(found)) => return found,
+                    Err(NotLearned::Late) => {}
+                    other => panic!("the index is there: {other:?}"),
+                }
+            }
+        };
+        within(TIMEOUT, "an answer that is not late", asking).await
     }
 }
 
@@ -549,10 +564,8 @@ async fn ask_on_a_cell(realm: &mut Realm, world: &World, base: &OwnBase) {
         assert!(realm.kill(name).expect("it can be killed"), "there is a {name}");
     }
     base.order(Order::CreateCell);
-    match cells.ask(Order::Find(LEVEL)).await {
-        Ok(Learned::Found(found)) => assert!(found.len() as u64 >= ENTITIES, "{found:?}"),
-        other => panic!("the index is there: {other:?}"),
-    }
+    let found = cells.find(LEVEL).await;
+    assert!(found.len() as u64 >= ENTITIES, "{found:?}");
     let one = created(cells.ask(Order::Create).await);
     let other = created(cells.ask(Order::CreateBeside(one)).await);
     assert_eq!(one.home, other.home);
@@ -560,12 +573,8 @@ async fn ask_on_a_cell(realm: &mut Realm, world: &World, base: &OwnBase) {
     // Its entity is in the database with what the cell part has set before.
     cells.order(Order::Store(STORED_LEVEL));
     let stored = async {
-        loop {
-            match cells.ask(Order::Find(STORED_LEVEL)).await {
-                Ok(Learned::Found(found)) if found.len() == 1 => break,
-                Ok(Learned::Found(_)) => tokio::time::sleep(POLL_INTERVAL).await,
-                other => panic!("the index is there: {other:?}"),
-            }
+        while cells.find(STORED_LEVEL).await.len() != 1 {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     within(TIMEOUT, "the entity to be stored for its cell part", stored).await;
