@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use annals_event::{Call, Event, OwnerState, Subject};
+use annals_event::{Body, Call, Event, Link, OwnerState, Subject};
 use annals_ids::{Address, DatabaseId, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
 use annals_node::{
     Caller, ClientCallStatus, Denied, LifecycleEvent, Nowhere, Output, OwnerContext, Played, Request, Role, ShutDown,
@@ -285,8 +285,17 @@ impl Role for BaseRole {
         self.pass_call_status(cx, status);
     }
 
+    fn confirmed(&mut self, cx: &mut OwnerContext, link: Link) {
+        if let (Address::Base(entity), Address::Cell(_)) = (link.from, link.to) {
+            self.forward_held(cx, entity);
+        }
+    }
+
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
         self.note_downloads(cx.now().mono, recorded);
+        for entity in recorded.iter().filter_map(lost_cell_calls) {
+            self.forward_held(cx, entity);
+        }
         let mut entities: Vec<EntityId> = recorded
             .iter()
             .filter(|event| event.history.is_some())
@@ -406,6 +415,13 @@ impl BaseRole {
             cx.emit(Output::Frame { connection, bytes });
         }
     }
+}
+
+/// The entity whose cell part has ended without taking all calls of its base part.
+fn lost_cell_calls(event: &Event) -> Option<EntityId> {
+    let entity = subject(event)?;
+    let to = Address::Cell(entity);
+    matches!(event.body, Body::Confirmed { to: receiver, lost: true, .. } if receiver == to).then_some(entity)
 }
 
 fn subject(event: &Event) -> Option<EntityId> {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use annals_event::Trace;
 use annals_ids::{CallNumber, DatabaseId, EntityId, OwnerId, SessionId, WorldTime};
 use annals_node::{ConnectionId, time::Mono};
-use annals_wire::client::Movements;
+use annals_wire::client::{Call, Movements};
 
 use crate::{
     input::{DuplicateLogin, MAX_FORMER, OpenSession},
@@ -14,6 +15,9 @@ use crate::{
 /// Maximum entities per session whose call route is remembered. After one is evicted, a resent call may be routed again
 /// to where it was lost before.
 const REMEMBERED_ROUNDS: usize = 64;
+
+/// Maximum calls per session that wait until the client's cell part knows the client: as many as a client repeats.
+const HELD: usize = 32;
 
 /// One client's session.
 #[derive(Debug)]
@@ -45,6 +49,8 @@ pub(crate) struct Session {
     pub(crate) beginning: Option<Beginning>,
     /// Routes of calls, per cell part other than the client's own.
     rounds: BTreeMap<EntityId, Round>,
+    /// Calls of the client to its own cell part, which does not know the client yet (C8).
+    held: BTreeMap<CallNumber, (Call, Trace)>,
 }
 
 /// The account for which a session was opened.
@@ -118,7 +124,21 @@ impl Session {
             begun: None,
             beginning: None,
             rounds: BTreeMap::new(),
+            held: BTreeMap::new(),
         }
+    }
+
+    /// Keeps a call until the client's cell part knows the client. Beyond [`HELD`] calls it is dropped, and the client
+    /// repeats it.
+    pub(crate) fn hold(&mut self, call: Call, trace: Trace) {
+        if self.held.len() < HELD {
+            self.held.insert(call.number, (call, trace));
+        }
+    }
+
+    /// Takes the calls that were kept, in order.
+    pub(crate) fn take_held(&mut self) -> impl Iterator<Item = (Call, Trace)> + use<> {
+        std::mem::take(&mut self.held).into_values()
     }
 
     /// Ends the view. The client begins a new one, and may do so at once.

@@ -13,6 +13,7 @@ use annals_wire::{
 use crate::{
     lifecycle::has_lost_cell,
     role::BaseRole,
+    session::Session,
     view::{OwnView, View},
 };
 
@@ -98,7 +99,12 @@ impl BaseRole {
         let to = match part {
             Part::Base if self.may_reach(cx, session, entity) => Some(cx.owner()),
             Part::Base => None,
-            Part::Cell => self.route(cx, session, &call),
+            Part::Cell => match self.sessions.get_mut(session) {
+                Some(found) if found.entity == entity && is_unknown_to_cell(cx, entity) => {
+                    return found.hold(call, trace);
+                }
+                _ => self.route(cx, session, &call),
+            },
         };
         let Some(to) = to else {
             return self.tell_client(cx, session, &ToClient::Gone { entity, part });
@@ -120,6 +126,17 @@ impl BaseRole {
             cx.deliver(message);
         } else {
             cx.send(to, Message::Call(message));
+        }
+    }
+
+    /// Forwards the calls of an entity's client that were kept, if the cell part knows the client now.
+    pub(crate) fn forward_held(&mut self, cx: &mut OwnerContext, entity: EntityId) {
+        let Some(id) = self.session_of(cx, entity).filter(|_| !is_unknown_to_cell(cx, entity)) else {
+            return;
+        };
+        let held = self.sessions.get_mut(id).map(Session::take_held);
+        for (call, trace) in held.into_iter().flatten() {
+            self.call(cx, id, call, trace);
         }
     }
 
@@ -227,4 +244,11 @@ impl BaseRole {
         };
         self.tell_client(cx, session, &frame);
     }
+}
+
+/// Whether the cell part of an entity of this owner has not confirmed yet who its client is. It would refuse calls that
+/// only the entity's own client may make.
+fn is_unknown_to_cell(cx: &OwnerContext, entity: EntityId) -> bool {
+    let (from, to) = (Address::Base(entity), Address::Cell(entity));
+    cx.has_unconfirmed(Link { from, to }, |call| matches!(call, annals_event::Call::Witness(_)))
 }

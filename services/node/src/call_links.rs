@@ -369,6 +369,19 @@ impl OwnerContext {
         }
     }
 
+    /// Whether a call for which `is_it` holds is not confirmed. Confirmations count once they are received; they are
+    /// logged later.
+    pub fn has_unconfirmed(&self, link: Link, is_it: impl FnMut(&Call) -> bool) -> bool {
+        let Some(sent) = self.state().links(link.from).and_then(|links| links.sent.get(&link.to)) else {
+            return false;
+        };
+        let confirmed = self.call_links.confirmed.get(&link).copied().unwrap_or_default();
+        sent.unconfirmed
+            .range(confirmed.next()..)
+            .map(|(_, call)| call)
+            .any(is_it)
+    }
+
     /// Logs received confirmations, as many as fit into a batch; the others wait for the next one. Call it before a
     /// batch is closed, and before an entity leaves.
     pub fn log_confirmations(&mut self) {

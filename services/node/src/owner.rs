@@ -88,6 +88,9 @@ pub trait Role {
     /// Forwards the outcome of a client's calls to the client.
     fn to_client(&mut self, cx: &mut OwnerContext, status: ClientCallStatus);
 
+    /// The receiver of this owner's calls on a link has taken some.
+    fn confirmed(&mut self, _cx: &mut OwnerContext, _link: Link) {}
+
     /// Publishes the events that the input recorded, to ghosts and clients. Called once at the end of each input.
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]);
 
@@ -293,7 +296,7 @@ impl<R: Role> Owner<R> {
         if self.lifecycle_events.is_busy() || self.cx.has_ended_cell() {
             return Some(now.mono);
         }
-        let world = self.cx.schedule.next().map(|due| in_mono(now, due));
+        let world = self.cx.schedule.next().map(|due| now.in_mono(due));
         let due = [
             self.writer.deadline(now.mono),
             self.cx.call_links.next(),
@@ -605,7 +608,10 @@ impl<R: Role> Owner<R> {
             Message::Call(message) => self.take_call(from, message),
             Message::Took { link, upto } => match link.from {
                 Address::Client(_) => self.role.to_client(&mut self.cx, ClientCallStatus::Took(link, upto)),
-                _ => self.cx.confirm(link, upto),
+                _ => {
+                    self.cx.confirm(link, upto);
+                    self.role.confirmed(&mut self.cx, link);
+                }
             },
             Message::Gap { link, have } => match link.from {
                 Address::Client(_) => self.role.to_client(&mut self.cx, ClientCallStatus::Gap(link, have)),
@@ -790,10 +796,4 @@ impl<R: Role> Owner<R> {
         }
         check_args(entity_type, found, args).map_err(|denied| OwnerContext::denied(&denied))
     }
-}
-
-/// A time of the game clock, on the measuring clock.
-fn in_mono(now: Now, due: WorldTime) -> Mono {
-    now.mono
-        .after(std::time::Duration::from_millis(due.0.saturating_sub(now.world.0)))
 }

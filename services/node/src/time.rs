@@ -39,3 +39,11 @@ pub struct Now {
     /// Game time.
     pub world: WorldTime,
 }
+
+impl Now {
+    /// A time of the game clock, on the measuring clock.
+    pub(crate) fn in_mono(self, due: WorldTime) -> Mono {
+        self.mono
+            .after(Duration::from_millis(due.0.saturating_sub(self.world.0)))
+    }
+}

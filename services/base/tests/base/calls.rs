@@ -281,6 +281,81 @@ fn calls_to_cells_are_passed_on() {
     );
 }
 
+/// Whether a message names the client of a cell part to it.
+fn names_client(message: &Message) -> bool {
+    match message {
+        Message::Call(message) => matches!(message.call, annals_event::Call::Witness(Some(_))),
+        _ => false,
+    }
+}
+
+/// The cell part learns of its client on another link than that of the client's calls. Before, it would refuse them.
+#[test]
+fn calls_wait_until_the_cell_part_knows_the_client() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    player.call(&mut host, Part::Base, "become", &[number(1)]);
+    host.settle();
+    player.listen(&mut host);
+    let avatar = player.entity.unwrap().0;
+    let before = host.sent.len();
+    host.sent.retain(|(_, envelope)| !names_client(&envelope.message));
+    assert_eq!(host.sent.len() + 1, before, "it is named once, and that is lost");
+    cell.work(&mut host);
+    assert_eq!(cell.parts[&avatar], None, "the cell part has no client yet");
+
+    for n in 1..=40 {
+        player.call(&mut host, Part::Cell, "hit", &[number(n)]);
+    }
+    player.repeat(&mut host);
+    host.settle();
+    cell.work(&mut host);
+    assert!(cell.exposed.is_empty(), "{:?}", cell.exposed);
+
+    host.pass(5_000);
+    let mut sent = host.sent.iter();
+    assert!(
+        sent.any(|(_, envelope)| names_client(&envelope.message)),
+        "it is repeated"
+    );
+    cell.work(&mut host);
+    assert_eq!(cell.parts[&avatar].map(|client| client.session), Some(player.session));
+    assert_eq!(cell.exposed.len(), 32, "as many as are kept, without the client's help");
+    player.listen(&mut host);
+    player.repeat(&mut host);
+    host.settle();
+    cell.work(&mut host);
+    player.listen(&mut host);
+    assert!(player.is_settled(), "the client repeats the others");
+    assert!(player.refused.is_empty());
+    let numbers: Vec<u64> = cell.exposed.iter().map(|(_, number, _)| number.0).collect();
+    assert!(numbers.iter().copied().eq(1..=40), "once each, in order: {numbers:?}");
+}
+
+#[test]
+fn calls_that_wait_go_on_if_the_cell_part_never_learns_of_the_client() {
+    let (mut host, cell) = (Host::new(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    player.call(&mut host, Part::Base, "become", &[number(1)]);
+    host.settle();
+    player.listen(&mut host);
+    let avatar = player.entity.unwrap().0;
+    player.call(&mut host, Part::Cell, "hit", &[number(1)]);
+    host.settle();
+    let is_hit = |message: &Message| match message {
+        Message::Call(message) => matches!(message.call, annals_event::Call::Exposed { .. }),
+        _ => false,
+    };
+    assert!(!host.sent.iter().any(|(_, envelope)| is_hit(&envelope.message)));
+    let link = annals_event::Link {
+        from: Address::Base(avatar),
+        to: Address::Cell(avatar),
+    };
+    host.hear(cell.envelope(Message::Gone { link }));
+    host.settle();
+    assert!(host.sent.iter().any(|(_, envelope)| is_hit(&envelope.message)));
+}
+
 #[test]
 fn calls_to_unknown_entities_follow_their_last_known_owner() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
