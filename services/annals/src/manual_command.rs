@@ -8,6 +8,7 @@ use std::{
 
 use annals_console::command::Console;
 use annals_host::{service, telemetry::Chain};
+use annals_verify::CommandLine;
 use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate_to};
 use clap_mangen::generate_to as write_pages;
@@ -33,12 +34,12 @@ struct NotWritten {
 }
 
 impl Manual {
-    /// Writes those of the command line `annals`, of the services, and of the console.
+    /// Writes those of the command line `annals`, of the services, of the console, and of `annals-verify`.
     #[must_use]
     pub fn run(self, annals: Command) -> ExitCode {
         let programs = std::iter::once(annals)
             .chain(service::commands())
-            .chain(std::iter::once(Console::command()));
+            .chain([Console::command(), CommandLine::command()]);
         for program in programs {
             if let Err(error) = self.write(program) {
                 eprintln!("{}", Chain(&error));

@@ -13,7 +13,8 @@ use std::{
 };
 
 use annals_evidence::{Anchors, Verdict, Wrong, check, check_receipt, zip::ZIP_BYTES};
-use annals_proof::{SignedNote, VerifierKey, key::KeyError, note::NoteError};
+use annals_proof::{SignedNote, note::NoteError};
+use annals_verify::CommandLine;
 use clap::Parser;
 
 /// Columns of the output.
@@ -21,42 +22,6 @@ const WIDTH: usize = 100;
 
 /// First bytes of a zip; any other file is read as a receipt.
 const ZIP: &[u8] = b"PK";
-
-/// Check a bundle of evidence or a trade's receipt, and say what is proven and what is not.
-///
-/// The exit code is 0 if everything in it verifies, 1 if something does not, and 2 if there is nothing to be said: the
-/// file cannot be read or is no evidence, or a checkpoint that was kept cannot be connected with it.
-#[derive(Debug, Parser)]
-#[command(name = "annals-verify", version = version())]
-struct CommandLine {
-    /// Bundle or receipt to check
-    file: PathBuf,
-    /// The log's verifier key, from an independent source: NAME+ID+BASE64; may be given several times
-    #[arg(long, value_name = "KEY", value_parser = key)]
-    key: Vec<VerifierKey>,
-    /// A checkpoint of the log, kept by you or by a party that you trust; may be given several times
-    #[arg(long, value_name = "FILE")]
-    checkpoint: Vec<PathBuf>,
-    /// The verifier key of a trusted witness; may be given several times
-    #[arg(long, value_name = "KEY", value_parser = key)]
-    witness: Vec<VerifierKey>,
-    /// Minimum number of these witnesses that must have cosigned
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    quorum: usize,
-}
-
-/// The release, with its commit if the build was given it as `ANNALS_COMMIT`.
-fn version() -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    match option_env!("ANNALS_COMMIT") {
-        Some(commit) => format!("{version} (commit {commit})"),
-        None => version.to_owned(),
-    }
-}
-
-fn key(text: &str) -> Result<VerifierKey, KeyError> {
-    text.trim().parse()
-}
 
 /// Why nothing was checked.
 #[derive(Debug, thiserror::Error)]

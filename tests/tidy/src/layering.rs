@@ -142,6 +142,8 @@ const CRATES: &[CrateRules] = &[
                 "annals-console",
                 "annals-data",
                 "annals-host",
+                // For its man page.
+                "annals-verify",
             ],
         ],
     ),

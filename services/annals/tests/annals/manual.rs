@@ -23,6 +23,7 @@ fn pages_and_completions_are_written_for_all_programs() {
         "annals-director",
         "annals-login",
         "annals-signer",
+        "annals-verify",
     ] {
         assert!(read(&format!("man/man1/{program}.1")).contains(program), "{program}");
         let completion = folder.path().join(format!("share/completions/{program}.bash"));
