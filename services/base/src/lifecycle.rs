@@ -243,6 +243,9 @@ impl BaseRole {
         let (Some(seen), Some(session)) = (seen, self.sessions.get_mut(id)) else {
             return false;
         };
+        if session.entity != entity {
+            session.drop_held();
+        }
         session.entity = entity;
         session.end_view(Some(seen.beginning()));
         let type_id = seen.client_type();

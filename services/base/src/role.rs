@@ -286,14 +286,16 @@ impl Role for BaseRole {
     }
 
     fn confirmed(&mut self, cx: &mut OwnerContext, link: Link) {
-        if let (Address::Base(entity), Address::Cell(_)) = (link.from, link.to) {
+        if let (Address::Base(entity), Address::Cell(to)) = (link.from, link.to)
+            && entity == to
+        {
             self.forward_held(cx, entity);
         }
     }
 
     fn publish(&mut self, cx: &mut OwnerContext, recorded: &[Event]) {
         self.note_downloads(cx.now().mono, recorded);
-        for entity in recorded.iter().filter_map(lost_cell_calls) {
+        for entity in recorded.iter().filter_map(of_cell_part) {
             self.forward_held(cx, entity);
         }
         let mut entities: Vec<EntityId> = recorded
@@ -417,11 +419,14 @@ impl BaseRole {
     }
 }
 
-/// The entity whose cell part has ended without taking all calls of its base part.
-fn lost_cell_calls(event: &Event) -> Option<EntityId> {
+/// The entity whose cell part has moved, has ended, or has taken calls of its base part.
+fn of_cell_part(event: &Event) -> Option<EntityId> {
     let entity = subject(event)?;
-    let to = Address::Cell(entity);
-    matches!(event.body, Body::Confirmed { to: receiver, lost: true, .. } if receiver == to).then_some(entity)
+    match event.body {
+        Body::Placed(_) => Some(entity),
+        Body::Confirmed { to, .. } => (to == Address::Cell(entity)).then_some(entity),
+        _ => None,
+    }
 }
 
 fn subject(event: &Event) -> Option<EntityId> {

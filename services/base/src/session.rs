@@ -19,6 +19,9 @@ const REMEMBERED_ROUNDS: usize = 64;
 /// Maximum calls per session that wait until the client's cell part knows the client: as many as a client repeats.
 const HELD: usize = 32;
 
+/// Maximum size of their messages, bytes; a single one may be larger.
+const HELD_BYTES: usize = 64 << 10;
+
 /// One client's session.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -128,12 +131,19 @@ impl Session {
         }
     }
 
-    /// Keeps a call until the client's cell part knows the client. Beyond [`HELD`] calls it is dropped, and the client
-    /// repeats it.
+    /// Keeps a call until the client's cell part knows the client. Without room it is dropped, and the client repeats
+    /// it.
     pub(crate) fn hold(&mut self, call: Call, trace: Trace) {
-        if self.held.len() < HELD {
-            self.held.insert(call.number, (call, trace));
+        let bytes: usize = self.held.values().map(|(call, _)| call.message.len()).sum();
+        let has_room = self.held.len() < HELD && bytes + call.message.len() <= HELD_BYTES;
+        if has_room || self.held.is_empty() {
+            self.held.entry(call.number).or_insert((call, trace));
         }
+    }
+
+    /// Drops the calls that were kept: the client controls another entity, or learns that the cell part has ended.
+    pub(crate) fn drop_held(&mut self) {
+        self.held.clear();
     }
 
     /// Takes the calls that were kept, in order.

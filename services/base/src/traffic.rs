@@ -100,14 +100,14 @@ impl BaseRole {
             Part::Base if self.may_reach(cx, session, entity) => Some(cx.owner()),
             Part::Base => None,
             Part::Cell => match self.sessions.get_mut(session) {
-                Some(found) if found.entity == entity && is_unknown_to_cell(cx, entity) => {
+                Some(found) if found.entity == entity && awaits_client(cx, entity) => {
                     return found.hold(call, trace);
                 }
                 _ => self.route(cx, session, &call),
             },
         };
         let Some(to) = to else {
-            return self.tell_client(cx, session, &ToClient::Gone { entity, part });
+            return self.tell_gone(cx, session, (entity, part));
         };
         let home = cx.owner();
         let message = CallMessage {
@@ -129,9 +129,19 @@ impl BaseRole {
         }
     }
 
-    /// Forwards the calls of an entity's client that were kept, if the cell part knows the client now.
+    /// Notifies a client that a part has ended. The client drops its calls of that part.
+    fn tell_gone(&mut self, cx: &mut OwnerContext, id: SessionId, (entity, part): (EntityId, Part)) {
+        if let Some(session) = self.sessions.get_mut(id)
+            && (session.entity, Part::Cell) == (entity, part)
+        {
+            session.drop_held();
+        }
+        self.tell_client(cx, id, &ToClient::Gone { entity, part });
+    }
+
+    /// Forwards the calls of an entity's client that were kept, if the cell part knows the client now, or has ended.
     pub(crate) fn forward_held(&mut self, cx: &mut OwnerContext, entity: EntityId) {
-        let Some(id) = self.session_of(cx, entity).filter(|_| !is_unknown_to_cell(cx, entity)) else {
+        let Some(id) = self.session_of(cx, entity).filter(|_| !awaits_client(cx, entity)) else {
             return;
         };
         let held = self.sessions.get_mut(id).map(Session::take_held);
@@ -234,7 +244,7 @@ impl BaseRole {
         let frame = match status {
             ClientCallStatus::Took(_, upto) => ToClient::Took { entity, part, upto },
             ClientCallStatus::Gap(_, have) => ToClient::Gap { entity, part, have },
-            ClientCallStatus::Gone(_) => ToClient::Gone { entity, part },
+            ClientCallStatus::Gone(_) => return self.tell_gone(cx, session, (entity, part)),
             ClientCallStatus::Refused(_, number, reason) => ToClient::Refused {
                 entity,
                 part,
@@ -248,7 +258,9 @@ impl BaseRole {
 
 /// Whether the cell part of an entity of this owner has not confirmed yet who its client is. It would refuse calls that
 /// only the entity's own client may make.
-fn is_unknown_to_cell(cx: &OwnerContext, entity: EntityId) -> bool {
+fn awaits_client(cx: &OwnerContext, entity: EntityId) -> bool {
     let (from, to) = (Address::Base(entity), Address::Cell(entity));
-    cx.has_unconfirmed(Link { from, to }, |call| matches!(call, annals_event::Call::Witness(_)))
+    let base = cx.image(entity).and_then(annals_event::Image::base);
+    base.is_some_and(|base| base.cell.is_some())
+        && cx.has_unconfirmed(Link { from, to }, |call| matches!(call, annals_event::Call::Witness(_)))
 }

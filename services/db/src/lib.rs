@@ -5,8 +5,9 @@
 //! which process folds: a shell and a lease in the store do that. The crate has no clock; every function is one
 //! transaction or a few.
 //!
-//! Public asynchronous functions are `#[boxed]`: they return a boxed future. Otherwise each program that awaits one
-//! compiles its body, and those of all that it awaits, again.
+//! Public asynchronous functions without generic parameters are `#[boxed]`: they return a boxed future, which is not
+//! `Send` where it borrows a [`Folder`]. Otherwise each program that awaits one compiles its body, and those of all that
+//! it awaits, again.
 
 pub mod accounts;
 pub mod adopting;

@@ -369,9 +369,9 @@ impl OwnerContext {
         }
     }
 
-    /// Whether a call for which `is_it` holds is not confirmed. Confirmations count once they are received; they are
+    /// Whether a call that `matches` is not confirmed. Confirmations count once they are received; they are
     /// logged later.
-    pub fn has_unconfirmed(&self, link: Link, is_it: impl FnMut(&Call) -> bool) -> bool {
+    pub fn has_unconfirmed(&self, link: Link, matches: impl FnMut(&Call) -> bool) -> bool {
         let Some(sent) = self.state().links(link.from).and_then(|links| links.sent.get(&link.to)) else {
             return false;
         };
@@ -379,7 +379,7 @@ impl OwnerContext {
         sent.unconfirmed
             .range(confirmed.next()..)
             .map(|(_, call)| call)
-            .any(is_it)
+            .any(matches)
     }
 
     /// Logs received confirmations, as many as fit into a batch; the others wait for the next one. Call it before a

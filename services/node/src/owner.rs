@@ -88,7 +88,7 @@ pub trait Role {
     /// Forwards the outcome of a client's calls to the client.
     fn to_client(&mut self, cx: &mut OwnerContext, status: ClientCallStatus);
 
-    /// The receiver of this owner's calls on a link has taken some.
+    /// Another owner has confirmed calls of this one on a link.
     fn confirmed(&mut self, _cx: &mut OwnerContext, _link: Link) {}
 
     /// Publishes the events that the input recorded, to ghosts and clients. Called once at the end of each input.

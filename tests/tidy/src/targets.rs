@@ -1,5 +1,7 @@
-//! No test is switched off: a target whose `Cargo.toml` builds no tests for it, to save the time that linking takes, has
-//! none.
+//! No test is left out: a target whose `Cargo.toml` builds no tests for it, to save the time that linking takes, has none;
+//! and each file of a test program is one of its modules.
+
+use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
@@ -20,6 +22,7 @@ pub fn check(manifest: &SourceFile, files: &[SourceFile]) -> Vec<Violation> {
     let sources = files
         .iter()
         .filter(|file| file.path.starts_with(&source) && file.has_extension("rs"));
+    // The library has all other files, for its own modules and those of programs.
     let is_of_program = |file: &&SourceFile| {
         let path = &file.path[source.len()..];
         path == "main.rs" || path.starts_with("bin/")
@@ -52,6 +55,65 @@ pub fn check(manifest: &SourceFile, files: &[SourceFile]) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Finds files below the `tests` folders of crates that no other file declares as a module, so that nothing compiles
+/// them.
+pub fn left_out(files: &[SourceFile]) -> Vec<Violation> {
+    let sources = files
+        .iter()
+        .filter(|file| file.has_extension("rs") && file.path.contains("/tests/") && !file.path.contains("/templates/"));
+    let (mut by_name, mut by_path) = (BTreeSet::new(), Vec::new());
+    for file in sources.clone() {
+        by_name.extend(
+            file.text
+                .lines()
+                .filter_map(declared)
+                .map(|name| (module_folder(&file.path), name)),
+        );
+        by_path.extend(paths(&file.text));
+    }
+    let is_declared = |path: &str| {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let declaration = match (name, folder.rsplit_once('/')) {
+            ("mod.rs", Some((above, folder))) => (above, folder),
+            _ => (folder, name.trim_end_matches(".rs")),
+        };
+        by_name.contains(&declaration) || by_path.iter().any(|end| path.ends_with(end))
+    };
+    let is_module = |file: &&SourceFile| {
+        let is_program = file.path.ends_with("/main.rs") || module_folder(&file.path).ends_with("/tests");
+        !is_program
+    };
+    let left_out = sources.filter(is_module).filter(|file| !is_declared(&file.path));
+    left_out
+        .map(|file| Violation::of(&file.path, "is no module of a test program: declare it with `mod`"))
+        .collect()
+}
+
+/// The folder in which the modules of a file are.
+fn module_folder(path: &str) -> &str {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let has_them_beside = matches!(name, "main.rs" | "mod.rs") || folder.ends_with("/tests");
+    if has_them_beside {
+        folder
+    } else {
+        path.trim_end_matches(".rs")
+    }
+}
+
+/// The module that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let line = line.trim().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+    line.strip_prefix("mod ")?.strip_suffix(';')
+}
+
+/// The paths of modules in other folders, without the steps upwards.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(str::trim);
+    lines
+        .filter_map(|line| line.strip_prefix("#[path = \"")?.strip_suffix("\"]"))
+        .map(|path| path.trim_start_matches("../"))
 }
 
 fn is_off(target: &Value, key: &str) -> bool {
@@ -115,6 +177,31 @@ mod tests {
         ] {
             assert_eq!(found(manifest, path, text), count, "{manifest:?}, {path}");
         }
+    }
+
+    #[test]
+    fn files_that_no_program_has_are_found() {
+        let files = [
+            (
+                "services/a/tests/a/main.rs",
+                "mod one;\nmod three;\n\n#[path = \"../../../b/tests/b/world.rs\"]\nmod world;\n",
+            ),
+            ("services/a/tests/a/one.rs", "mod deep;\n"),
+            ("services/a/tests/a/one/deep.rs", ""),
+            ("services/a/tests/a/one/lost.rs", ""),
+            ("services/a/tests/a/two.rs", "// mod two;\n"),
+            ("services/a/tests/a/three/mod.rs", ""),
+            ("services/a/tests/alone.rs", ""),
+            ("services/b/tests/b/world.rs", ""),
+            ("services/a/templates/game/tests/x/game.rs", ""),
+            ("services/a/src/lost.rs", ""),
+        ];
+        let files = files.map(|(path, text)| SourceFile::new(path, text));
+        let found: Vec<String> = left_out(&files).iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[0].starts_with("services/a/tests/a/one/lost.rs") && found[1].starts_with("services/a/tests/a/two.rs")
+        );
     }
 
     #[test]

@@ -116,6 +116,7 @@ fn every_test_runs() {
     let files = files();
     let manifests = files.iter().filter(|file| file.path.ends_with("Cargo.toml"));
     none(manifests.flat_map(|manifest| targets::check(manifest, &files)));
+    none(targets::left_out(&files));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Integration tests of annals-sample. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-sample, in one binary: linking takes longer than compiling.
 
 mod command_lines;
 mod generated;

@@ -1,4 +1,4 @@
-//! Integration tests of annals-authoring. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-authoring, in one binary: linking takes longer than compiling.
 
 mod client_numbers;
 mod describe;

@@ -1,4 +1,4 @@
-//! Integration tests of annals-def. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-def, in one binary: linking takes longer than compiling.
 
 mod changes;
 mod client_numbers;

@@ -1,4 +1,4 @@
-//! Integration tests of annals-event. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-event, in one binary: linking takes longer than compiling.
 
 mod calls;
 mod changes;

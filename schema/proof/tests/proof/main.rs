@@ -1,4 +1,4 @@
-//! Integration tests of annals-proof. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-proof, in one binary: linking takes longer than compiling.
 
 mod log_end;
 mod notes;

@@ -1,4 +1,4 @@
-//! Integration tests of annals. One binary, since each is linked with all dependencies.
+//! Integration tests of annals, in one binary: linking takes longer than compiling.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -14,7 +14,6 @@ mod manual;
 mod operators;
 mod tampering;
 mod upgrading;
-mod watching;
 
 #[path = "../../../audit/tests/audit/world.rs"]
 #[allow(dead_code, reason = "the tests of verification ask more of a world")]

@@ -320,7 +320,11 @@ fn calls_wait_until_the_cell_part_knows_the_client() {
     );
     cell.work(&mut host);
     assert_eq!(cell.parts[&avatar].map(|client| client.session), Some(player.session));
-    assert_eq!(cell.exposed.len(), 32, "as many as are kept, without the client's help");
+    assert_eq!(
+        cell.exposed.len(),
+        32,
+        "as many as are kept, without a repetition by the client"
+    );
     player.listen(&mut host);
     player.repeat(&mut host);
     host.settle();
@@ -333,7 +337,7 @@ fn calls_wait_until_the_cell_part_knows_the_client() {
 }
 
 #[test]
-fn calls_that_wait_go_on_if_the_cell_part_never_learns_of_the_client() {
+fn calls_that_wait_are_forwarded_if_the_cell_part_never_learns_of_the_client() {
     let (mut host, cell) = (Host::new(), Cell::new(CELL));
     let mut player = log_in(&mut host, 5, 1);
     player.call(&mut host, Part::Base, "become", &[number(1)]);
@@ -354,6 +358,32 @@ fn calls_that_wait_go_on_if_the_cell_part_never_learns_of_the_client() {
     host.hear(cell.envelope(Message::Gone { link }));
     host.settle();
     assert!(host.sent.iter().any(|(_, envelope)| is_hit(&envelope.message)));
+}
+
+/// The cell part ends, and no confirmation has arrived that it knew its client.
+#[test]
+fn calls_that_wait_are_answered_if_the_cell_part_ends() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let mut player = log_in(&mut host, 5, 1);
+    player.call(&mut host, Part::Base, "become", &[number(1)]);
+    host.settle();
+    player.listen(&mut host);
+    let avatar = player.entity.unwrap().0;
+    host.sent.retain(|(_, envelope)| !names_client(&envelope.message));
+    cell.work(&mut host);
+    player.call(&mut host, Part::Cell, "hit", &[number(1)]);
+    host.settle();
+    assert!(host.sent.is_empty(), "{:?}", host.sent);
+
+    let ended = cell.say_placed(avatar, None);
+    host.hear(ended);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.gone, [(Part::Cell, avatar)]);
+    player.call(&mut host, Part::Cell, "hit", &[number(2)]);
+    host.settle();
+    player.listen(&mut host);
+    assert_eq!(player.gone.len(), 2, "nothing waits without a cell part");
 }
 
 #[test]

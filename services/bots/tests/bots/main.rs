@@ -1,4 +1,4 @@
-//! Integration tests of annals-bots. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-bots, in one binary: linking takes longer than compiling.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

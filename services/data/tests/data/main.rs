@@ -1,4 +1,4 @@
-//! Integration tests of annals-data. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-data, in one binary: linking takes longer than compiling.
 
 mod files;
 mod round_trip;

@@ -1,4 +1,4 @@
-//! Integration tests of annals-director. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-director, in one binary: linking takes longer than compiling.
 
 mod admission;
 mod balance;

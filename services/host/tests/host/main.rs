@@ -1,4 +1,4 @@
-//! Integration tests of annals-host. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-host, in one binary: linking takes longer than compiling.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -10,7 +10,6 @@ mod config;
 mod edge;
 mod front;
 mod health;
-mod log_faults;
 mod monitoring;
 mod nats_access;
 mod nats_server;

@@ -106,6 +106,8 @@ fn an_unwritable_log_does_not_stop_the_process() {
             .args(["--exact", "telemetry::logging_process", "--nocapture"])
             .env(FORMAT, format)
             .stderr(full);
-        assert!(process.output().unwrap().status.success(), "{format}");
+        let output = process.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{format}: {said}");
     }
 }

@@ -1,7 +1,6 @@
-//! Integration tests of annals-node. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-node, in one binary: linking takes longer than compiling.
 
 mod gate;
 mod journal;
-mod panics;
 mod showing;
 mod writer;

@@ -1,4 +1,4 @@
-//! Integration tests of annals-space. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-space, in one binary: linking takes longer than compiling.
 
 mod census;
 mod oracle;

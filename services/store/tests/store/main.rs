@@ -1,4 +1,4 @@
-//! Integration tests of annals-store. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-store, in one binary: linking takes longer than compiling.
 
 mod conformance;
 mod embedded;

@@ -1,4 +1,4 @@
-//! Integration tests of annals-bench. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-bench, in one binary: linking takes longer than compiling.
 
 mod figures;
 mod interest;

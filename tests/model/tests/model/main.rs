@@ -1,4 +1,4 @@
-//! Integration tests of annals-model. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-model, in one binary: linking takes longer than compiling.
 
 mod account;
 mod backup;

@@ -1,4 +1,4 @@
-//! Integration tests of annals-sim. One binary, since each is linked with all dependencies.
+//! Integration tests of annals-sim, in one binary: linking takes longer than compiling.
 
 mod drains;
 mod learned;

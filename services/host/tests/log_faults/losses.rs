@@ -7,9 +7,9 @@ use annals_host::log::{Entry, History, Lane, Reader, Reading, Verdict};
 use annals_ids::BatchNumber;
 use annals_node::chain::{Hole, assemble};
 
-use crate::log_faults::actor::{Actor, Order, TIMEOUT, eventually};
-use crate::log_faults::rig::{Book, NOTHING_ARCHIVED, OWNER, Rig, SLOWNESS, Wire, copy_folder};
-use crate::log_faults::{chain, check, one_node, read, three_nodes};
+use crate::actor::{Actor, Order, TIMEOUT, eventually};
+use crate::rig::{Book, NOTHING_ARCHIVED, OWNER, Rig, SLOWNESS, Wire, copy_folder};
+use crate::{chain, check, one_node, read, three_nodes};
 
 /// Time slice after which a wait for a message is cancelled and restarted, as a caller with other work does.
 const SLICE: Duration = Duration::from_millis(SLOWNESS.as_millis() as u64 / 4);

@@ -1,5 +1,7 @@
 //! `annals realm watch` on a realm of simulated processes, with a store that keeps what is changed.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use std::{
     future::pending,
     process::{Output, Stdio},
@@ -342,7 +344,7 @@ async fn log_lines_of_all_processes_are_searched() {
     let (code, said, error) = logs(&["--text", "owner=4711", "--process", "cell"]).await;
     assert_eq!((code, error.as_str()), (Some(0), ""));
     assert!(
-        said.ends_with("  WARN cell/3  annals::watching: the log is blocked owner=4711\n"),
+        said.ends_with("  WARN cell/3  watching: the log is blocked owner=4711\n"),
         "{said}"
     );
     assert_eq!(said.lines().count(), 1, "{said}");

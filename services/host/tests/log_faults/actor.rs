@@ -14,7 +14,7 @@ use annals_node::writer::{Durability, Opening, Stop, Wanted, Writer};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::log_faults::rig::{Book, NOTHING_ARCHIVED, OWNER};
+use crate::rig::{Book, NOTHING_ARCHIVED, OWNER};
 
 /// Interval of the calls.
 const PACE: Duration = Duration::from_millis(2);

@@ -6,9 +6,9 @@ use std::time::Duration;
 use annals_ids::Epoch;
 use annals_node::writer::{FRESHNESS, Found, Stop};
 
-use crate::log_faults::actor::{Actor, eventually};
-use crate::log_faults::rig::{Book, OWNER, Rig, Wire};
-use crate::log_faults::{chain, check, one_node, three_nodes};
+use crate::actor::{Actor, eventually};
+use crate::rig::{Book, OWNER, Rig, Wire};
+use crate::{chain, check, one_node, three_nodes};
 
 /// Time for data in flight inside a process to arrive.
 const SETTLING: Duration = Duration::from_millis(200);

@@ -14,9 +14,9 @@ use annals_node::writer::{FRESHNESS, Opening, OpeningRefused};
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use crate::log_faults::actor::{Actor, Core, Openings, Screen, Shown, eventually};
-use crate::log_faults::rig::{Book, OWNER, Rig};
-use crate::log_faults::{check, one_node, three_nodes};
+use crate::actor::{Actor, Core, Openings, Screen, Shown, eventually};
+use crate::rig::{Book, OWNER, Rig};
+use crate::{check, one_node, three_nodes};
 
 /// Arguments of the child process.
 const URL: &str = "ANNALS_TEST_URL";
@@ -121,7 +121,7 @@ async fn frozen(rig: &mut Rig) {
     shared.grant(1);
     let mut program = command(std::env::current_exe().unwrap());
     program
-        .args(["--exact", "log_faults::freezing::child", "--ignored"])
+        .args(["--exact", "freezing::child", "--ignored"])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     program.env(URL, rig.url()).env(REALM, &realm).env(FOLDER, &folder);

@@ -1,8 +1,8 @@
 //! Servers that crash, and leader changes.
 
-use crate::log_faults::actor::Actor;
-use crate::log_faults::rig::{Book, Rig};
-use crate::log_faults::{check, one_node, three_nodes};
+use crate::actor::Actor;
+use crate::rig::{Book, Rig};
+use crate::{check, one_node, three_nodes};
 use annals_host::log::History;
 use annals_host::nats::Servers;
 use std::time::Duration;

@@ -3,9 +3,9 @@
 use annals_ids::Epoch;
 use annals_node::writer::Stop;
 
-use crate::log_faults::actor::Actor;
-use crate::log_faults::rig::{Book, OWNER, Rig};
-use crate::log_faults::{check, one_node, three_nodes};
+use crate::actor::Actor;
+use crate::rig::{Book, OWNER, Rig};
+use crate::{check, one_node, three_nodes};
 
 /// Owners are taken over while the former holder still writes, several times.
 async fn two_writers(rig: &mut Rig) {
