@@ -1,6 +1,8 @@
 //! Faults of the log on real nats-servers: each scenario on one node, and on three with replicas 3. Nothing that was
 //! shown is missing from the log afterwards, and a process that was replaced shows nothing.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 mod actor;
 mod freezing;
 mod gate;
