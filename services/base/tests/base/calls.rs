@@ -289,18 +289,29 @@ fn names_client(message: &Message) -> bool {
     }
 }
 
+/// A client that has just been given an avatar: base and cell have not exchanged any message about that.
+fn become_avatar(host: &mut Host) -> (Player, EntityId) {
+    let mut player = log_in(host, 5, 1);
+    player.call(host, Part::Base, "become", &[number(1)]);
+    host.settle();
+    player.listen(host);
+    let avatar = player.entity.unwrap().0;
+    (player, avatar)
+}
+
+/// Loses the message that names the client to the cell part.
+fn lose_naming(host: &mut Host) {
+    let before = host.sent.len();
+    host.sent.retain(|(_, envelope)| !names_client(&envelope.message));
+    assert_eq!(host.sent.len() + 1, before, "it is named once");
+}
+
 /// The cell part learns of its client on another link than that of the client's calls. Before, it would refuse them.
 #[test]
 fn calls_wait_until_the_cell_part_knows_the_client() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
-    let mut player = log_in(&mut host, 5, 1);
-    player.call(&mut host, Part::Base, "become", &[number(1)]);
-    host.settle();
-    player.listen(&mut host);
-    let avatar = player.entity.unwrap().0;
-    let before = host.sent.len();
-    host.sent.retain(|(_, envelope)| !names_client(&envelope.message));
-    assert_eq!(host.sent.len() + 1, before, "it is named once, and that is lost");
+    let (mut player, avatar) = become_avatar(&mut host);
+    lose_naming(&mut host);
     cell.work(&mut host);
     assert_eq!(cell.parts[&avatar], None, "the cell part has no client yet");
 
@@ -339,11 +350,7 @@ fn calls_wait_until_the_cell_part_knows_the_client() {
 #[test]
 fn calls_that_wait_are_forwarded_if_the_cell_part_never_learns_of_the_client() {
     let (mut host, cell) = (Host::new(), Cell::new(CELL));
-    let mut player = log_in(&mut host, 5, 1);
-    player.call(&mut host, Part::Base, "become", &[number(1)]);
-    host.settle();
-    player.listen(&mut host);
-    let avatar = player.entity.unwrap().0;
+    let (mut player, avatar) = become_avatar(&mut host);
     player.call(&mut host, Part::Cell, "hit", &[number(1)]);
     host.settle();
     let is_hit = |message: &Message| match message {
@@ -364,12 +371,8 @@ fn calls_that_wait_are_forwarded_if_the_cell_part_never_learns_of_the_client() {
 #[test]
 fn calls_that_wait_are_answered_if_the_cell_part_ends() {
     let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
-    let mut player = log_in(&mut host, 5, 1);
-    player.call(&mut host, Part::Base, "become", &[number(1)]);
-    host.settle();
-    player.listen(&mut host);
-    let avatar = player.entity.unwrap().0;
-    host.sent.retain(|(_, envelope)| !names_client(&envelope.message));
+    let (mut player, avatar) = become_avatar(&mut host);
+    lose_naming(&mut host);
     cell.work(&mut host);
     player.call(&mut host, Part::Cell, "hit", &[number(1)]);
     host.settle();
@@ -384,6 +387,50 @@ fn calls_that_wait_are_answered_if_the_cell_part_ends() {
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.gone.len(), 2, "nothing waits without a cell part");
+}
+
+/// A client that receives `Gone` drops its calls; so does the base, which would forward them to a later cell part.
+#[test]
+fn calls_that_wait_are_dropped_with_those_of_the_client() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (mut player, avatar) = become_avatar(&mut host);
+    lose_naming(&mut host);
+    cell.work(&mut host);
+    player.call(&mut host, Part::Cell, "hit", &[number(1)]);
+    host.settle();
+    let link = annals_event::Link {
+        from: Address::Client(player.session),
+        to: Address::Cell(avatar),
+    };
+    host.hear(cell.envelope(Message::Gone { link }));
+    host.pass(5_000);
+    cell.work(&mut host);
+    player.listen(&mut host);
+    assert_eq!(player.gone, [(Part::Cell, avatar)]);
+    assert!(cell.parts[&avatar].is_some(), "the client is known");
+    assert!(cell.exposed.is_empty(), "{:?}", cell.exposed);
+}
+
+#[test]
+fn calls_that_wait_are_bounded_in_size() {
+    let (mut host, mut cell) = (Host::new(), Cell::new(CELL));
+    let (player, avatar) = become_avatar(&mut host);
+    lose_naming(&mut host);
+    cell.work(&mut host);
+    for number in 1..=2 {
+        let large = Call {
+            entity: avatar,
+            part: Part::Cell,
+            number: CallNumber(number),
+            is_oldest: number == 1,
+            message: vec![0; 40 << 10],
+        };
+        player.send(&mut host, &ToServer::Call(large));
+    }
+    host.pass(5_000);
+    cell.work(&mut host);
+    let numbers: Vec<u64> = cell.exposed.iter().map(|(_, number, _)| number.0).collect();
+    assert_eq!(numbers, [1], "64 KiB are kept; the client repeats the second");
 }
 
 #[test]
