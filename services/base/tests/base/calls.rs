@@ -282,7 +282,7 @@ fn calls_to_cells_are_passed_on() {
 }
 
 /// Whether a message names the client of a cell part to it.
-fn names_client(message: &Message) -> bool {
+pub(crate) fn names_client(message: &Message) -> bool {
     match message {
         Message::Call(message) => matches!(message.call, annals_event::Call::Witness(Some(_))),
         _ => false,

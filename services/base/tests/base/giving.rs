@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use annals_base::BaseInput;
+use annals_def::Value;
 use annals_event::{Call, GivenClient, GivenOutcome};
 use annals_ids::{CallNumber, DatabaseId, EntityId, Mailbox, OwnerId, Part, SessionId, WorldTime};
 use annals_node::{Context, Request};
@@ -13,6 +14,7 @@ use annals_wire::{
 
 use crate::{
     bans::ban,
+    calls::names_client,
     cell::Cell,
     game::{AVATAR, Game, create_cell},
     host::{BASE, CELL, Host, OTHER, call_of_other, map},
@@ -430,6 +432,39 @@ fn the_end_of_an_entity_waits_no_longer_than_it_has_its_client() {
     player.send(&mut host, &ToServer::Bye);
     host.settle();
     assert_eq!(trail(&host, entity), "bALd");
+}
+
+/// A call that waits until a cell part knows its client does not reach that part after the client was given away.
+#[test]
+fn calls_that_wait_end_when_the_client_is_given_away() {
+    static FIRST: OnceLock<Mailbox> = OnceLock::new();
+    let (mut host, mut player, account) = player_with(|context| {
+        let to = context.create_base("Avatar", Vec::new()).unwrap();
+        let from = FIRST.get().map_or(context.entity(), |first| first.entity);
+        FIRST.get_or_init(|| to);
+        context.request(create_cell(to.entity)).unwrap();
+        context.request(Request::GiveClient { from, to }).unwrap();
+    });
+    let mut cell = Cell::new(CELL);
+    for errand in 1..=2 {
+        run_errand_numbered(&mut host, account, errand);
+        // The cell parts begin, and do not know their client.
+        host.sent
+            .retain(|(to, envelope)| *to == CELL && !names_client(&envelope.message));
+        cell.work(&mut host);
+        player.listen(&mut host);
+        if errand == 1 {
+            player.call(&mut host, Part::Cell, "hit", &[Value::UInt(1)]);
+            host.settle();
+        }
+    }
+    let (second, _) = player.entity.expect("it was welcomed");
+    assert_ne!(Some(second), FIRST.get().map(|first| first.entity));
+    host.pass(5_000);
+    host.sent.retain(|(to, _)| *to == CELL);
+    cell.work(&mut host);
+    assert!(cell.parts[&second].is_some(), "the second part knows its client");
+    assert!(cell.exposed.is_empty(), "{:?}", cell.exposed);
 }
 
 #[test]
