@@ -166,6 +166,6 @@ texts! {
     VolatileOrder LevelCount LevelShape NameClash Domain LedgerName OpaqueValue WideFloat WideBoolean LargeAtAnyDistance
     LargeAtCreation LargeOnGhosts WholeEachTime EveryStep BytesForText OneField ShownToNobody StoredByNobody
     TemporaryYetKept UnboundedName UnboundedStored UnboundedArgument ExposedSilently HeardFar UnusedLevel NoHysteresis
-    PositionTwice VolatileUnseen UnusedAlias LongIds AccountOfNobody Allowance UnusedAllowance PlacedType PlacedProperty
+    ExactPosition VolatileUnseen UnusedAlias LongIds AccountOfNobody Allowance UnusedAllowance PlacedType PlacedProperty
     ObjectGuid DanglingReference
 }

@@ -4,7 +4,7 @@
 mod codec;
 
 use annals_event::{
-    Call, Event, GlobalEntry, GlobalScope, GlobalVersions, Link, Place, SpaceEntry, SpaceVersions, Trace,
+    Call, Driver, Event, GlobalEntry, GlobalScope, GlobalVersions, Link, Place, SpaceEntry, SpaceVersions, Trace,
 };
 use annals_ids::{CallNumber, EntityId, Epoch, Hash, HistoryNumber, MemberId, OwnerId, SessionId, SpaceId, TypeId};
 
@@ -106,6 +106,8 @@ pub struct GhostImage {
     /// The history number of the image.
     pub history: HistoryNumber,
     pub place: Place,
+    /// Who moves the entity.
+    pub driver: Driver,
     /// The properties that ghosts have.
     pub properties: Vec<(MemberId, Value)>,
 }
@@ -237,6 +239,21 @@ pub enum ViewMessage {
     Moved {
         session: SessionId,
         entity: EntityId,
+        /// Counts the client's movements.
+        sequence: u64,
+        /// The new place.
+        place: Place,
+    },
+    /// The client moved another entity than its own, which it drives; volatile. The holder of the client's entity
+    /// forwards it to the holder of the driven one.
+    Drove {
+        session: SessionId,
+        /// The client's entity.
+        entity: EntityId,
+        /// The entity that it moved.
+        driven: EntityId,
+        /// The history number up to which the client was shown that entity when it moved it.
+        upto: HistoryNumber,
         /// Counts the client's movements.
         sequence: u64,
         /// The new place.

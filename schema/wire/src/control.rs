@@ -24,7 +24,7 @@ pub use upgrades::{ChangeDefinitions, DefinitionsChanged, UpgradeAction, Upgrade
 /// The version of the messages between processes. Processes of the same version work in one realm, whatever releases they
 /// are of: what a release adds, others skip. A change after which that is not so raises the version, and processes of
 /// another one are refused when they register.
-pub const BUS_VERSION: u32 = 3;
+pub const BUS_VERSION: u32 = 4;
 
 /// Why a control message could not be decoded.
 #[derive(Debug, Error)]

@@ -224,8 +224,9 @@ impl Words<'_> {
             },
             Body::ControlChanged(movement_control) => {
                 let driver = match movement_control.driver {
-                    Driver::Client => "its client",
-                    Driver::Server => "the server",
+                    Driver::Client => "its client".to_owned(),
+                    Driver::Server => "the server".to_owned(),
+                    Driver::ClientOf(entity) => format!("the client of entity {entity}"),
                 };
                 let (top, top_y) = (movement_control.top_speed, movement_control.top_speed_y);
                 format!("goes where {driver} says, at most {top:.1} m/s and {top_y:.1} m/s up and down (0: no limit)")

@@ -263,7 +263,10 @@ impl Role for BaseRole {
                 }
             }
             // For witnesses, which are on cells.
-            ViewMessage::Stamps { .. } | ViewMessage::Moved { .. } | ViewMessage::MovementAck { .. } => {}
+            ViewMessage::Stamps { .. }
+            | ViewMessage::Moved { .. }
+            | ViewMessage::Drove { .. }
+            | ViewMessage::MovementAck { .. } => {}
         }
     }
 

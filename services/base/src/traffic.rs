@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use annals_event::{Link, Place, Trace};
-use annals_ids::{Address, EntityId, OwnerId, Part, SessionId, SpaceId};
+use annals_ids::{Address, Direction, EntityId, OwnerId, Part, Position, SessionId, SpaceId};
 use annals_node::{ClientCallStatus, ConnectionId, Output, OwnerContext};
 use annals_wire::{
     bus::{CallMessage, Message, ViewMessage},
-    client::{Call, CloseReason, Moved, Movements, Stamps, ToClient, ToServer, ToServerDatagram},
+    client::{Call, CloseReason, Drove, Moved, Movements, Stamps, ToClient, ToServer, ToServerDatagram},
 };
 
 use crate::{
@@ -58,12 +58,24 @@ impl BaseRole {
                 session,
                 entity,
                 sequence,
-                // Only the cell knows the entity's space; a client cannot change it.
-                place: Place {
-                    space: SpaceId::default(),
-                    position,
-                    direction,
-                },
+                place: unplaced(position, direction),
+            },
+            ToServerDatagram::Drove(Drove {
+                entity: driven,
+                upto,
+                moved:
+                    Moved {
+                        sequence,
+                        position,
+                        direction,
+                    },
+            }) => ViewMessage::Drove {
+                session,
+                entity,
+                driven,
+                upto,
+                sequence,
+                place: unplaced(position, direction),
             },
             ToServerDatagram::MovementAck { view, ack } => ViewMessage::MovementAck {
                 session,
@@ -253,6 +265,15 @@ impl BaseRole {
             },
         };
         self.tell_client(cx, session, &frame);
+    }
+}
+
+/// The place to which a client has moved an entity. Only the cell knows the entity's space; a client cannot change it.
+fn unplaced(position: Position, direction: Direction) -> Place {
+    Place {
+        space: SpaceId::default(),
+        position,
+        direction,
     }
 }
 

@@ -110,6 +110,7 @@ impl Line {
             Event::Ended(EndReason::Left) => return None,
             Event::Ended(reason) => Line::Ended(reason.to_string()),
             Event::Placed { .. }
+            | Event::Drives { .. }
             | Event::SpaceEntered { .. }
             | Event::SpaceDataChanged { .. }
             | Event::CallRefused { .. }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use annals_def::{EntityType, Replaced, Schema, Value, check};
-use annals_event::{Body, Event, HISTORY_KEPT, Image, Place};
+use annals_event::{Body, Driver, Event, HISTORY_KEPT, Image, Place};
 use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, Part, SessionId, TypeId};
 use annals_node::{
     Behaviour, GhostView, OwnerError, PanicPolicy, Trail, check_args, check_reply, panics::Panic, time::Mono,
@@ -20,7 +20,7 @@ use annals_node::{
 use annals_wire::bus::{GhostImage, GhostMove, Shown};
 
 use crate::{
-    known_entity::{as_ghosts_see, ghost_properties},
+    known_entity::{as_ghosts_see, driver, ghost_properties},
     sampling::Whereabouts,
 };
 
@@ -47,6 +47,7 @@ pub struct Ghost {
     home: OwnerId,
     session: Option<SessionId>,
     history: HistoryNumber,
+    driver: Driver,
     properties: BTreeMap<MemberId, Value>,
     /// The newest events, without gaps, up to `history`.
     recent: VecDeque<Shown>,
@@ -123,6 +124,12 @@ impl Ghost {
         self.history
     }
 
+    /// Who moves the real entity.
+    #[must_use]
+    pub fn driver(&self) -> Driver {
+        self.driver
+    }
+
     /// The properties that ghosts have.
     #[must_use]
     pub fn properties(&self) -> &BTreeMap<MemberId, Value> {
@@ -193,6 +200,10 @@ impl Ghost {
                     self.whereabouts.note(*place, hearing.at.local_tick);
                 }
                 place.is_sound()
+            }
+            Body::ControlChanged(movement_control) => {
+                self.driver = movement_control.driver;
+                true
             }
             _ => true,
         }
@@ -268,6 +279,7 @@ impl GhostReceiver {
             home: image.home,
             session: image.client.map(|client| client.session),
             history: image.history,
+            driver: driver(image),
             properties: ghost_properties(entity_type, image),
             recent: recent.collect(),
             whereabouts: Whereabouts {
@@ -448,6 +460,7 @@ fn renew(old: Option<Ghost>, at: Moment, from: OwnerId, image: GhostImage) -> Gh
         home: image.home,
         session: image.session,
         history: image.history,
+        driver: image.driver,
         properties: image.properties.into_iter().collect(),
         recent: VecDeque::new(),
         whereabouts: Whereabouts {

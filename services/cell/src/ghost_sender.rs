@@ -17,7 +17,7 @@ use annals_wire::bus::{GhostImage, GhostMessage, GhostMove, Message, Shown};
 use crate::{
     ghost_receiver::{Ghost, GhostReceiver},
     history::RecentEvents,
-    known_entity::{as_ghosts_see, ghost_properties, real_since},
+    known_entity::{as_ghosts_see, driver, ghost_properties, real_since},
     sampling::{SECOND, Sampling},
     teleport::teleport_origin,
     territory::Territory,
@@ -312,6 +312,7 @@ fn missing(
                     session: image.client.map(|client| client.session),
                     history: newest,
                     place,
+                    driver: driver(image),
                     properties,
                 }),
             }

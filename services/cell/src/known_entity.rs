@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Value};
-use annals_event::{Audience, Body, Cause, ClientLink, Event, Image};
+use annals_event::{Audience, Body, Cause, ClientLink, Driver, Event, Image};
 use annals_ids::{EntityId, HistoryNumber, MemberId, TypeId};
 use annals_node::OwnerContext;
 use annals_wire::bus::Shown;
@@ -127,6 +127,14 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Who moves it.
+    pub(crate) fn driver(&self) -> Driver {
+        match self {
+            Source::Real { image, .. } => driver(image),
+            Source::Ghost(ghost) => ghost.driver(),
+        }
+    }
+
     pub(crate) fn properties(&self) -> &'a BTreeMap<MemberId, Value> {
         match self {
             Source::Real { image, .. } => &image.properties,
@@ -173,7 +181,7 @@ pub(crate) fn as_ghosts_see(entity_type: &EntityType, own: Option<ClientLink>, e
             .is_some_and(|property| property.distribution.to_ghosts()),
         Body::Invoked { audience, .. } => *audience != Audience::Own,
         Body::Replied { to, .. } => own.is_none_or(|own| own.session != *to),
-        Body::Moved(_) => true,
+        Body::Moved(_) | Body::ControlChanged(_) => true,
         _ => false,
     };
     if !has_copy {
@@ -182,6 +190,13 @@ pub(crate) fn as_ghosts_see(entity_type: &EntityType, own: Option<ClientLink>, e
     // The cause is an index into a batch that ghosts do not have.
     let cause = Cause(0);
     Shown::Event(Box::new(Event { cause, ..event.clone() }))
+}
+
+/// Who moves a real entity.
+pub(crate) fn driver(image: &Image) -> Driver {
+    image
+        .cell()
+        .map_or_else(Driver::default, |cell| cell.movement_control.driver)
 }
 
 /// The properties that ghosts have.

@@ -12,6 +12,7 @@ mod budget;
 mod clients;
 mod controllers;
 mod directed;
+mod driving;
 mod entity_view;
 mod existence;
 mod ghost_receiver;

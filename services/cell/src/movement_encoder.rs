@@ -1,7 +1,7 @@
 //! Encodes one view's movements as datagrams: plainly, or as the difference to what the client can predict
 //! (`docs/movements.md`).
 
-use annals_def::Volatile;
+use annals_def::EntityType;
 use annals_ids::{EntityId, Position, Tick};
 use annals_wire::client::{
     MAX_DATAGRAM, Move, Movements, Moves,
@@ -12,6 +12,8 @@ use annals_wire::client::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     position: bool,
+    /// Whether the position is sent exactly, and not in steps of the packing (`DetailedPosition`).
+    is_exact: bool,
     /// Number of angles, in the order yaw, pitch, roll.
     angles: usize,
 }
@@ -49,12 +51,14 @@ const FIRST: usize = 12 * 16;
 const HEAD: usize = 8;
 
 impl Parts {
-    /// The parts of a place that are due at this distance; `None` if none is.
-    pub(crate) fn due(volatile: &Volatile, distance: f32) -> Option<Self> {
+    /// The parts of a place of an entity of this type that are due at this distance; `None` if none is.
+    pub(crate) fn due(entity_type: &EntityType, distance: f32) -> Option<Self> {
+        let volatile = &entity_type.volatile;
         let angles = [volatile.yaw, volatile.pitch, volatile.roll];
         let angles = angles.iter().rposition(|reach| reach.covers(distance));
         let parts = Self {
             position: volatile.position.covers(distance),
+            is_exact: entity_type.detailed_position.is_some(),
             angles: angles.map_or(0, |last| last + 1),
         };
         (parts.position || parts.angles > 0).then_some(parts)
@@ -69,10 +73,10 @@ impl Sighting {
         let (at, looks) = (movement.position, movement.direction);
         Motion {
             entity: movement.entity,
-            placing: if parts.position {
-                Placing::Full(at)
-            } else {
-                Placing::Unsaid
+            placing: match parts {
+                Parts { position: false, .. } => Placing::Unsaid,
+                Parts { is_exact: true, .. } => Placing::Exact(at),
+                Parts { .. } => Placing::Full(at),
             },
             facing: match parts.angles {
                 0 => Facing::Unsaid,
@@ -179,6 +183,7 @@ mod tests {
             },
             parts: Parts {
                 position: true,
+                is_exact: false,
                 angles: 1,
             },
         };

@@ -1,4 +1,4 @@
-//! The physics check: whether a client can have moved its entity as it says.
+//! The physics check: whether a client can have moved an entity as it says: its own, or one that it drives.
 //!
 //! A client may go as far as its top speed takes it in the time that has passed. The latency of its messages varies,
 //! and after a pause several may arrive at once; so time is kept as credit, and distance is paid for with it. Credit of
@@ -9,11 +9,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use annals_event::{Body, Driver, Image, MovementControl, OwnerState, Place};
-use annals_ids::{EntityId, Position};
+use annals_event::{Body, Driver, Event, Image, MovementControl, OwnerState, Place};
+use annals_ids::{EntityId, HistoryNumber, Position, SessionId};
 use annals_node::{OwnerContext, time::Mono};
 
-use crate::{knowledge::Knowledge, witness::Witness};
+use crate::{driving::DrivenMovement, knowledge::Knowledge, known_entity, witness::Witness};
 
 /// Maximum difference in latency between two messages, seconds.
 const JITTER: f32 = 0.5;
@@ -34,10 +34,24 @@ const TOLERANCE: f32 = 1.01;
 /// Minimum interval between corrections of a client: what it sends before it receives one is useless.
 const PUT_BACK_EVERY: Duration = Duration::from_millis(500);
 
-/// The accounts of entities with a top speed.
+/// What is known of the movements of clients.
 #[derive(Debug, Default)]
 pub(crate) struct Physics {
+    /// The accounts of entities with a top speed.
     accounts: BTreeMap<EntityId, DistanceAllowance>,
+    /// The entities that the client of another entity drives.
+    driven: BTreeMap<EntityId, Driven>,
+}
+
+/// What is known of an entity that the client of another entity drives.
+#[derive(Clone, Copy, Debug, Default)]
+struct Driven {
+    /// Session and number of the newest movement.
+    newest: Option<(SessionId, u64)>,
+    /// The place on which that client and this owner agree; `None` for the present one.
+    agreed: Option<Place>,
+    /// When that client was last put back.
+    put_back: Option<Mono>,
 }
 
 /// Credit of an entity, with which it pays for distance.
@@ -49,16 +63,19 @@ struct DistanceAllowance {
     credit: f32,
     /// Credit for vertical movement, where that has its own top speed.
     credit_y: f32,
+    /// When the entity's own client was last put back.
     put_back: Option<Mono>,
 }
 
 impl Physics {
     /// Accounts after a take-over: no messages of clients were received meanwhile.
     pub(crate) fn take_over(state: &OwnerState) -> Self {
-        let driven = state.entities.iter().filter(|(_, image)| image.client.is_some());
-        let accounts = driven.map(|(entity, _)| (*entity, DistanceAllowance::with_extra(SILENCE)));
+        let moved = state.entities.iter().filter(|(_, image)| is_moved_by_client(image));
+        let accounts = moved.map(|(entity, _)| (*entity, DistanceAllowance::with_extra(SILENCE)));
+        let driven = state.entities.iter().filter(|(_, image)| is_driven(image));
         Self {
             accounts: accounts.collect(),
+            driven: driven.map(|(entity, _)| (*entity, Driven::default())).collect(),
         }
     }
 
@@ -83,7 +100,7 @@ impl Physics {
             return false;
         }
         witness.has_moved(sequence);
-        let allowed = self.allows(cx, known, entity, (before, place));
+        let allowed = self.allows(cx, known, (entity, Driver::Client), (before, place));
         if allowed {
             witness.agree(Some(place));
             cx.move_to(entity, place);
@@ -93,12 +110,70 @@ impl Physics {
         allowed
     }
 
-    /// Whether a client can have moved its entity there, and whether behaviour allows it.
+    /// Takes a movement of an entity by the client of another one, which drives it; its place is in the entity's space.
+    /// Returns whether it was rejected, and not only lost or outdated.
+    pub(crate) fn take_driven(&mut self, cx: &mut OwnerContext, known: &Knowledge, movement: &DrivenMovement) -> bool {
+        let entity = movement.driven;
+        let (Some(before), Some(image), Ok(())) = (cx.place(entity), cx.image(entity), cx.needs(0)) else {
+            return false;
+        };
+        let place = Place {
+            space: before.space,
+            ..movement.place
+        };
+        let is_somewhere = place.is_sound() && known.territory.owner_at(&place).is_some();
+        // A client that does not drive it any more learns that, and where it is, with the event that ended it.
+        let driver = Driver::ClientOf(movement.driver);
+        let knows_place = image.history_since(movement.upto).is_some() && last_placement(image) <= Some(movement.upto);
+        if !is_somewhere || known_entity::driver(image) != driver || !knows_place {
+            return true;
+        }
+        let driven = self.driven.entry(entity).or_default();
+        let newest = driven.newest.filter(|(session, _)| *session == movement.session);
+        if newest.is_some_and(|(_, newest)| newest >= movement.sequence) {
+            return false;
+        }
+        driven.newest = Some((movement.session, movement.sequence));
+        if driven.is_displaced(before) {
+            // The client does not know it yet.
+            place_again(cx, entity, before);
+            return false;
+        }
+        let allowed = self.allows(cx, known, (entity, driver), (before, place));
+        let driven = self.driven.entry(entity).or_default();
+        if allowed {
+            cx.move_to(entity, place);
+            driven.agreed = Some(place);
+        } else if is_put_back_due(&mut driven.put_back, cx.now().mono)
+            // Behaviour may have moved it before it refused.
+            && let Some(place) = cx.place(entity)
+        {
+            driven.agreed = Some(place);
+            place_again(cx, entity, place);
+        }
+        !allowed
+    }
+
+    /// Places the entities again that something else than the client which drives them has moved: the client is not sent
+    /// their movements.
+    pub(crate) fn place_displaced(&mut self, cx: &mut OwnerContext) {
+        for (entity, driven) in &mut self.driven {
+            // Without room for it, it is placed at a later tick.
+            let Some(place) = cx.place(*entity).filter(|_| cx.needs(0).is_ok()) else {
+                continue;
+            };
+            if driven.is_displaced(place) {
+                place_again(cx, *entity, place);
+            }
+        }
+    }
+
+    /// Whether the client that drives an entity can have moved it there, and whether behaviour allows it.
     fn allows(
         &mut self,
         cx: &mut OwnerContext,
         known: &Knowledge,
-        entity: EntityId,
+        (entity, driver): (EntityId, Driver),
         (from, to): (Place, Place),
     ) -> bool {
         let now = cx.now().mono;
@@ -109,7 +184,7 @@ impl Physics {
         else {
             return false;
         };
-        let has_driven = movement_control.driver == Driver::Client
+        let has_driven = movement_control.driver == driver
             && self.pays(now, entity, (from.position, to.position), &movement_control);
         has_driven
             && cx
@@ -117,27 +192,40 @@ impl Physics {
                 .unwrap_or(false)
     }
 
-    /// Whether to correct a client now, after a rejected movement.
+    /// Whether to correct an entity's own client now, after a rejected movement.
     fn puts_back(&mut self, now: Mono, entity: EntityId) -> bool {
         let account = self
             .accounts
             .entry(entity)
             .or_insert(DistanceAllowance::with_extra(0.0));
-        let is_due = account.put_back.is_none_or(|last| now.since(last) >= PUT_BACK_EVERY);
-        if is_due {
-            account.put_back = Some(now);
-        }
-        is_due
+        is_put_back_due(&mut account.put_back, now)
     }
 
     /// Applies what was recorded of an entity.
-    pub(crate) fn note(&mut self, entity: EntityId, body: &Body) {
-        match body {
-            Body::Destroyed | Body::Offloaded { .. } | Body::ClientSet(_) => {
+    pub(crate) fn note(&mut self, cx: &OwnerContext, entity: EntityId, event: &Event) {
+        match &event.body {
+            Body::Destroyed | Body::Offloaded { .. } => {
+                self.accounts.remove(&entity);
+                self.driven.remove(&entity);
+            }
+            Body::ClientSet(_) => {
                 self.accounts.remove(&entity);
             }
-            Body::Onloaded { image, .. } if image.client.is_some() => {
+            Body::Onloaded { image, .. } if is_moved_by_client(image) => {
                 self.accounts.insert(entity, DistanceAllowance::with_extra(HAND_OVER));
+                if is_driven(image) {
+                    self.driven.insert(entity, Driven::default());
+                }
+            }
+            Body::ControlChanged(_) | Body::Returned { .. } => {
+                self.driven.remove(&entity);
+                if cx.image(entity).is_some_and(is_driven) {
+                    self.driven.insert(entity, Driven::default());
+                }
+            }
+            Body::Moved(place) if event.history.is_some() => {
+                let driven = self.driven.get_mut(&entity);
+                driven.into_iter().for_each(|driven| driven.agreed = Some(*place));
             }
             _ => {}
         }
@@ -159,6 +247,13 @@ impl Physics {
             .or_insert(DistanceAllowance::with_extra(0.0));
         account.accrue(now);
         account.pay(from, to, movement_control)
+    }
+}
+
+impl Driven {
+    /// Whether the entity, which is at `place`, was moved by something else than the client. From now on they agree.
+    fn is_displaced(&mut self, place: Place) -> bool {
+        self.agreed.replace(place).is_some_and(|agreed| agreed != place)
     }
 }
 
@@ -205,7 +300,39 @@ impl DistanceAllowance {
 
 /// Whether the entity's recent history contains a placement.
 fn has_jumped(image: &Image) -> bool {
-    image.recent.iter().any(|event| matches!(event.body, Body::Moved(_)))
+    last_placement(image).is_some()
+}
+
+/// The history number of the newest placement in the entity's recent history.
+fn last_placement(image: &Image) -> Option<HistoryNumber> {
+    let mut newest_first = image.recent.iter().rev();
+    let found = newest_first.find(|event| matches!(event.body, Body::Moved(_)));
+    found.and_then(|event| event.history)
+}
+
+/// Whether a client may move an entity.
+fn is_moved_by_client(image: &Image) -> bool {
+    image.client.is_some() || is_driven(image)
+}
+
+/// Whether the client of another entity drives an entity.
+fn is_driven(image: &Image) -> bool {
+    matches!(known_entity::driver(image), Driver::ClientOf(_))
+}
+
+/// Whether a client may be put back now, given when it was last; notes that it is.
+fn is_put_back_due(put_back: &mut Option<Mono>, now: Mono) -> bool {
+    let is_due = put_back.is_none_or(|last| now.since(last) >= PUT_BACK_EVERY);
+    if is_due {
+        *put_back = Some(now);
+    }
+    is_due
+}
+
+/// Sends the place of an entity to all clients, also the one that drives it. What that one sends before it is shown this
+/// is ignored. The input must have room for it.
+fn place_again(cx: &mut OwnerContext, entity: EntityId, place: Place) {
+    cx.record_for(entity, true, Body::Moved(place));
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use annals_wire::{
 use crate::{
     clients::Clients,
     controllers::Controllers,
+    driving::DrivenMovement,
     existence::store,
     ghost_receiver::GhostReceiver,
     ghost_sender::GhostSender,
@@ -111,7 +112,7 @@ impl CellRole {
                 continue;
             };
             self.controllers.note(cx, entity, &event.body);
-            self.physics.note(entity, &event.body);
+            self.physics.note(cx, entity, event);
             let changes_client = matches!(
                 event.body,
                 Body::CellCreated(_)
@@ -280,6 +281,25 @@ impl Role for CellRole {
                 view,
                 ack,
             } => self.clients.acknowledged(client(session, from), entity, view, ack),
+            ViewMessage::Drove {
+                session,
+                entity,
+                driven,
+                upto,
+                sequence,
+                place,
+            } => {
+                let movement = DrivenMovement {
+                    session,
+                    driver: entity,
+                    driven,
+                    upto,
+                    sequence,
+                    place,
+                };
+                let is_rejected = self.take_driven(cx, from, movement);
+                self.counters.rejected_movements += u64::from(is_rejected);
+            }
             ViewMessage::Moved {
                 session,
                 entity,
@@ -318,6 +338,8 @@ impl Role for CellRole {
         }
         self.known.sampling.sample(cx);
         self.leave_gone(cx);
+        // Before a hand-over: the next holder does not know where the clients that drive entities have them.
+        self.physics.place_displaced(cx);
         self.hand_over(cx);
         // What this input has recorded must be among the recent events before any receiver is sent up to its history
         // number.

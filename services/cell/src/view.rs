@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
-use annals_event::{SpaceData, SpaceEntry, SpaceVersions};
+use annals_event::{Place, SpaceData, SpaceEntry, SpaceVersions};
 use annals_ids::{EntityId, Part, Position, SpaceId, Tick};
 use annals_node::{ViewFrames, time::Mono};
 use annals_space::{Interest, Priority, PriorityQueue};
@@ -102,16 +102,18 @@ impl View {
         let queue = PriorityQueue::default();
         let is_own = known.seen.binary_search_by_key(&own, |stamp| stamp.entity);
         let known_own = is_own.ok().map(|at| known.seen.remove(at));
+        let unusual = known.unusual_drivers;
+        let is_unusual = |entity: &EntityId| unusual.binary_search(entity).is_ok();
         let entity_view = |Stamp { entity, upto, finer }| EntityView {
             entity,
             priority: queue.enter(),
-            client_state: Some(ClientState::from_report(upto, finer)),
+            client_state: Some(ClientState::from_report(now, upto, finer, is_unusual(&entity))),
         };
-        let kept = |Stamp { entity, upto, finer }| (entity, ClientState::from_report(upto, finer));
+        let kept = |Stamp { entity, upto, finer }| (entity, ClientState::from_report(now, upto, finer, false));
         Self {
             frames: ViewFrames::new(Part::Cell, number),
             is_open: false,
-            own: known_own.map(|stamp| ClientState::from_report(stamp.upto, stamp.finer)),
+            own: known_own.map(|stamp| ClientState::from_report(now, stamp.upto, stamp.finer, !is_unusual(&own))),
             entity_views: known.seen.into_iter().map(entity_view).collect(),
             kept: known.kept.into_iter().map(kept).collect(),
             queue,
@@ -139,8 +141,28 @@ impl View {
 
     /// Whether the client has been sent another entity than its own, which has not left since.
     pub(crate) fn shows(&self, entity: EntityId) -> bool {
+        self.client_state(entity).is_some()
+    }
+
+    /// Whether the client was sent that it moves another entity than its own.
+    pub(crate) fn drives(&self, entity: EntityId) -> bool {
+        self.client_state(entity)
+            .is_some_and(|client_state| client_state.drives)
+    }
+
+    /// Records that the client has moved another entity than its own there.
+    pub(crate) fn record_movement(&mut self, entity: EntityId, place: Place, now: Mono) {
         let at = self.entity_views.binary_search_by_key(&entity, |found| found.entity);
-        at.is_ok_and(|at| self.entity_views[at].client_state.is_some())
+        let client_state = at.ok().and_then(|at| self.entity_views[at].client_state.as_mut());
+        client_state
+            .into_iter()
+            .for_each(|client_state| client_state.record_movement(place, now));
+    }
+
+    /// What the client has of another entity than its own.
+    fn client_state(&self, entity: EntityId) -> Option<&ClientState> {
+        let at = self.entity_views.binary_search_by_key(&entity, |found| found.entity);
+        self.entity_views[at.ok()?].client_state.as_ref()
     }
 
     /// An entity that the client has and that was unknown here at the last tick, while it may still arrive.
@@ -512,8 +534,9 @@ fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, ClientState)>, 
     let EntityView {
         entity, client_state, ..
     } = entity_view;
-    let Some(client_state) = client_state else { return };
+    let Some(mut client_state) = client_state else { return };
     updates.items.push(ViewItem::Leave { entity });
+    client_state.drives = false;
     kept.push_back((entity, client_state));
     if kept.len() > MAX_KEPT {
         kept.pop_front();
@@ -528,16 +551,13 @@ fn take_back(
     updates: &mut Updates,
 ) -> Option<ClientState> {
     let at = kept.iter().position(|(known, _)| *known == entity)?;
-    let (_, client_state) = kept.remove(at)?;
+    let (_, mut client_state) = kept.remove(at)?;
     let place = state.whereabouts.place;
     updates.items.push(ViewItem::Return {
         entity,
         position: place.position,
         direction: place.direction,
     });
-    let sent_tick = Some(knowledge.known.sampling.local_tick());
-    Some(ClientState {
-        sent_tick,
-        ..client_state
-    })
+    client_state.sent_tick = Some(knowledge.known.sampling.local_tick());
+    Some(client_state)
 }

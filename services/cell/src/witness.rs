@@ -98,6 +98,18 @@ impl Witness {
         self.view.as_ref().is_some_and(|view| view.shows(entity))
     }
 
+    /// Whether the client was sent that it moves another entity than its own.
+    pub(crate) fn drives(&self, entity: EntityId) -> bool {
+        self.view.as_ref().is_some_and(|view| view.drives(entity))
+    }
+
+    /// Records that the client has moved another entity than its own there.
+    pub(crate) fn record_movement(&mut self, entity: EntityId, place: Place, now: Mono) {
+        self.view
+            .iter_mut()
+            .for_each(|view| view.record_movement(entity, place, now));
+    }
+
     /// Sets the client's budget.
     pub(crate) fn limit(&mut self, budget: Budget) {
         self.budget = budget;

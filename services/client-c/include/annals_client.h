@@ -82,6 +82,10 @@ enum annals_event_kind
   // method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `reason`; `text`, which of
   // an error of the game is its name, a colon and its text. A second answer to a call is to be ignored.
   ANNALS_EVENT_KIND_ANSWERED = 22,
+  // The client moves this entity from now on, or does not move it any more, as the realm has chosen another driver:
+  // `entity`; `drives`. At first the client moves its own entity and no other. Another entity that leaves the view is no
+  // longer moved by the client.
+  ANNALS_EVENT_KIND_DRIVES = 23,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -413,6 +417,7 @@ typedef struct annals_event {
   uint64_t received;
   uint64_t size;
   struct annals_bytes content;
+  bool drives;
 } annals_event;
 
 // An entity as a view shows it.
@@ -486,11 +491,19 @@ bool annals_client_call(struct annals_client *client,
                         struct annals_error **error);
 
 // Moves the entity that the client controls. Call it up to ten times per second while it moves. Returns false if there
-// is no connection to send it on; after an error, too.
+// is no connection to send it on or the client does not drive the entity; after an error, too.
 bool annals_client_move(struct annals_client *client,
                         struct annals_position position,
                         struct annals_direction direction,
                         struct annals_error **error);
+
+// Moves an entity that the client drives, as annals_client_move does its own. Returns false if there is no connection to
+// send it on or the client does not drive the entity; after an error, too.
+bool annals_client_move_entity(struct annals_client *client,
+                               uint64_t entity,
+                               struct annals_position position,
+                               struct annals_direction direction,
+                               struct annals_error **error);
 
 // Ends the session. Poll until ANNALS_EVENT_KIND_ENDED, then free the client.
 void annals_client_leave(struct annals_client *client);
@@ -515,6 +528,10 @@ bool annals_client_has_ended(const struct annals_client *client);
 
 // The entity that the client controls. False if there is no session.
 bool annals_client_controls(const struct annals_client *client, uint64_t *entity);
+
+// Whether the client moves this entity: its own, unless the realm has chosen another driver, or one of which the realm
+// has chosen the client's entity as the driver (ANNALS_EVENT_KIND_DRIVES).
+bool annals_client_drives(const struct annals_client *client, uint64_t entity);
 
 // The number of calls whose effects are not in the realm's log yet.
 size_t annals_client_unconfirmed_calls(const struct annals_client *client);

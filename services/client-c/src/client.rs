@@ -228,13 +228,40 @@ fn type_of(client: &Client, entity: EntityId) -> Option<&EntityType> {
 }
 
 /// Moves the entity that the client controls. Call it up to ten times per second while it moves. Returns false if there
-/// is no connection to send it on; after an error, too.
+/// is no connection to send it on or the client does not drive the entity; after an error, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn annals_client_move(
     client: *mut AnnalsClient,
     position: AnnalsPosition,
     direction: AnnalsDirection,
     error: *mut *mut AnnalsError,
+) -> bool {
+    // SAFETY: the caller passes NULL or a client, and NULL or a place for an error.
+    unsafe { moving(client, (position, direction), error, Client::move_to) }
+}
+
+/// Moves an entity that the client drives, as annals_client_move does its own. Returns false if there is no connection to
+/// send it on or the client does not drive the entity; after an error, too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn annals_client_move_entity(
+    client: *mut AnnalsClient,
+    entity: u64,
+    position: AnnalsPosition,
+    direction: AnnalsDirection,
+    error: *mut *mut AnnalsError,
+) -> bool {
+    let moved = |client: &mut Client, position, direction| client.move_entity(EntityId(entity), position, direction);
+    // SAFETY: the caller passes NULL or a client, and NULL or a place for an error.
+    unsafe { moving(client, (position, direction), error, moved) }
+}
+
+/// # Safety
+/// `client` is NULL or a client that was not freed; `error` is NULL or a place for an error.
+unsafe fn moving(
+    client: *mut AnnalsClient,
+    (position, direction): (AnnalsPosition, AnnalsDirection),
+    error: *mut *mut AnnalsError,
+    moved: impl FnOnce(&mut Client, annals_ids::Position, annals_ids::Direction) -> bool,
 ) -> bool {
     let body = || {
         let (position, direction) = (
@@ -246,13 +273,13 @@ pub unsafe extern "C" fn annals_client_move(
                 "a part of the position or direction is not a finite number",
             ));
         }
-        // SAFETY: the caller passes NULL or a client.
+        // SAFETY: as promised by the caller.
         let mut playing = unsafe { using(client) }?;
         let Playing { client, runtime, .. } = &mut *playing;
         let _context = runtime.enter();
-        Ok(client.move_to(position, direction))
+        Ok(moved(client, position, direction))
     };
-    // SAFETY: the caller passes NULL or a place for an error.
+    // SAFETY: as promised by the caller.
     unsafe { reporting(error, false, body) }
 }
 

@@ -72,6 +72,10 @@ pub enum AnnalsEventKind {
     /// method's name; `args`, the returned values as a list. If the call failed, `args` is NULL: `reason`; `text`, which of
     /// an error of the game is its name, a colon and its text. A second answer to a call is to be ignored.
     Answered = 22,
+    /// The client moves this entity from now on, or does not move it any more, as the realm has chosen another driver:
+    /// `entity`; `drives`. At first the client moves its own entity and no other. Another entity that leaves the view is no
+    /// longer moved by the client.
+    Drives = 23,
 }
 
 /// How much of a property was replaced.
@@ -135,6 +139,7 @@ pub struct AnnalsEvent {
     pub received: u64,
     pub size: u64,
     pub content: AnnalsBytes,
+    pub drives: bool,
 }
 
 impl AnnalsEvent {
@@ -165,10 +170,18 @@ impl AnnalsEvent {
         received: 0,
         size: 0,
         content: AnnalsBytes::NONE,
+        drives: false,
     };
 
     fn of(kind: AnnalsEventKind) -> Self {
         Self { kind, ..Self::NONE }
+    }
+
+    fn of_driver(entity: EntityId, drives: bool) -> Self {
+        Self {
+            drives,
+            ..of_part(AnnalsEventKind::Drives, Part::Cell, entity)
+        }
     }
 }
 
@@ -242,6 +255,7 @@ impl Shown {
                 direction: direction.into(),
                 ..of_part(Kind::Placed, Part::Cell, entity)
             },
+            Event::Drives { entity, drives } => AnnalsEvent::of_driver(entity, drives),
             Event::SpaceEntered { entity, space } => AnnalsEvent {
                 space: space.0,
                 ..of_part(Kind::SpaceEntered, Part::Cell, entity)

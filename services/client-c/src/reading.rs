@@ -81,6 +81,18 @@ pub unsafe extern "C" fn annals_client_controls(client: *const AnnalsClient, ent
     unsafe { read(client, entity, |client| Some(client.core().controls()?.0.0)) }
 }
 
+/// Whether the client moves this entity: its own, unless the realm has chosen another driver, or one of which the realm
+/// has chosen the client's entity as the driver (ANNALS_EVENT_KIND_DRIVES).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn annals_client_drives(client: *const AnnalsClient, entity: u64) -> bool {
+    // SAFETY: the caller passes NULL or a client.
+    unsafe {
+        read(client, ptr::null_mut(), |client| {
+            client.core().drives(EntityId(entity)).then_some(())
+        })
+    }
+}
+
 /// The number of calls whose effects are not in the realm's log yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn annals_client_unconfirmed_calls(client: *const AnnalsClient) -> usize {

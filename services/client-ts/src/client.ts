@@ -181,9 +181,25 @@ export class Client {
     });
   }
 
-  /** Moves the entity that the client controls. Returns whether there was a connection to send it on. */
+  /** Moves the entity that the client controls, as {@link moveEntity} does. */
   moveTo(place: Place): boolean {
     return this.handle(() => this.core.moveTo(this.now(), place));
+  }
+
+  /**
+   * Moves an entity that the client {@link drives}. Returns whether it was sent: there is a connection, and the client
+   * drives the entity. Throws a `RangeError` if a number is not finite in 32 bits.
+   */
+  moveEntity(entity: EntityId, place: Place): boolean {
+    return this.handle(() => this.core.moveEntity(this.now(), entity, place));
+  }
+
+  /**
+   * Whether the client moves this entity: its own, unless behaviour has chosen another driver, or one of which behaviour
+   * has chosen this client's entity as the driver (event `drives`).
+   */
+  drives(entity: EntityId): boolean {
+    return this.core.drives(entity);
   }
 
   /** Ends the session. The last event follows at once. */

@@ -45,6 +45,12 @@ export type Event =
     }
   /** The server has put an entity to a place, which may be the client's own. */
   | { readonly kind: "placed"; readonly entity: EntityId; readonly place: Place }
+  /**
+   * The client moves this entity from now on (`Client.moveEntity`), or does not move it any more: behaviour has chosen
+   * another driver. At first the client moves its own entity and no other. Another entity that leaves the view is no
+   * longer moved by the client.
+   */
+  | { readonly kind: "drives"; readonly entity: EntityId; readonly drives: boolean }
   | { readonly kind: "spaceEntered"; readonly space: number }
   | { readonly kind: "spaceDataChanged"; readonly key: number }
   /** A call was taken, but not run. */

@@ -4,7 +4,7 @@ import type { SpaceEntry, SpaceVersion } from "./space_data.js";
 import type { Direction, EntityId, Part, Place, Position } from "./world.js";
 
 /** SHA-256 of the protocol's grammar: both sides must have the same. */
-export const PROTOCOL = "3b3a7b1a4b8955ff4ac6ebd7ccef87d5f6a18bbc6ea0f6c52c5d844a0af11545";
+export const PROTOCOL = "29b91562ce8533f5aa9e48a135d81f701f6e9f2ae45735bbecd419bad7a08058";
 
 /** Maximum bytes of a frame from a client. */
 export const MAX_UPSTREAM_FRAME = 64 << 10;
@@ -117,6 +117,7 @@ export type ViewItem =
       readonly events: Uint8Array;
     }
   | { readonly kind: "placed"; readonly entity: EntityId; readonly place: Place }
+  | { readonly kind: "drives"; readonly entity: EntityId; readonly drives: boolean }
   | { readonly kind: "space"; readonly entity: EntityId; readonly space: number }
   | { readonly kind: "level"; readonly entity: EntityId; readonly level: number; readonly properties: Uint8Array }
   | { readonly kind: "return"; readonly entity: EntityId; readonly place: Place }
@@ -206,6 +207,8 @@ export interface Stamps {
   readonly seen: readonly Stamp[];
   readonly kept: readonly Stamp[];
   readonly space: { readonly space: number; readonly versions: readonly (readonly [number, SpaceVersion])[] } | undefined;
+  /** Others that the client moves, and its own entity if it does not move that; ascending. */
+  readonly unusualDrivers: readonly EntityId[];
 }
 
 export interface CallFrame {
@@ -505,6 +508,13 @@ function readItem(reader: Reader): ViewItem {
       const version = { life, since, by: reader.small(2 ** 32, "owner") };
       return { kind: "spaceData", entity: of, entry: { key, version, value: reader.blob("value") } };
     }
+    case 10: {
+      const drives = reader.u8("drives");
+      if (drives > 1) {
+        throw new Malformed("drives");
+      }
+      return { kind: "drives", entity: of, drives: drives === 1 };
+    }
     default:
       throw new Malformed("item");
   }
@@ -575,13 +585,18 @@ export function writeStamps(stamps: Stamps): Uint8Array {
       stamp.finer.forEach((history) => writer.number(history));
     }
   }
-  if (stamps.space === undefined) {
-    return writer.u8(0).finish();
+  const hasUnusual = stamps.unusualDrivers.length > 0;
+  writer.u8((stamps.space === undefined ? 0 : 1) + (hasUnusual ? 2 : 0));
+  if (stamps.space !== undefined) {
+    const { space, versions } = stamps.space;
+    writer.number(space).number(versions.length);
+    for (const [key, { life, since, by }] of versions) {
+      writer.number(key).number(life).number(since).number(by);
+    }
   }
-  const { space, versions } = stamps.space;
-  writer.u8(1).number(space).number(versions.length);
-  for (const [key, { life, since, by }] of versions) {
-    writer.number(key).number(life).number(since).number(by);
+  if (hasUnusual) {
+    writer.number(stamps.unusualDrivers.length);
+    stamps.unusualDrivers.forEach((entity) => writer.number(entity));
   }
   return writer.finish();
 }
@@ -605,5 +620,14 @@ export function writeMovementAck(view: bigint, { tick, before }: MovementAck): U
 /** A datagram with the place of the client's own entity. */
 export function writeMoved(sequence: bigint, place: Place): Uint8Array {
   return writePlace(new Writer().u8(1).number(sequence), place).finish();
+}
+
+/** A movement of another entity than the client's own, which was shown up to that history number. */
+export function writeDrove(
+  sequence: bigint,
+  { entity, upto }: { readonly entity: EntityId; readonly upto: bigint },
+  place: Place,
+): Uint8Array {
+  return writePlace(new Writer().u8(3).number(entity).number(upto).number(sequence), place).finish();
 }
 

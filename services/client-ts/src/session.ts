@@ -29,8 +29,8 @@ import {
   writeMovementAck,
   writeStamps,
 } from "./frames.js";
-import { OwnMoves } from "./own_moves.js";
 import { PREDICTED } from "./predicted.js";
+import { SentMoves } from "./sent_moves.js";
 import { ViewGap, View } from "./view.js";
 import type { EntityId, Part, Place, TypeDescription, Value } from "./world.js";
 
@@ -128,7 +128,7 @@ export class ClientCore {
   private retriesUntil = 0;
   private attempts = 0;
   private failures = 0;
-  private readonly ownMoves = new OwnMoves();
+  private readonly sentMoves = new SentMoves();
 
   constructor(
     private readonly world: World,
@@ -330,7 +330,7 @@ export class ClientCore {
       return Infinity;
     }
     const { base, cell } = this.views;
-    const timed = [base, cell, this.calls, this.asks, this.downloads, this.ownMoves];
+    const timed = [base, cell, this.calls, this.asks, this.downloads, this.sentMoves];
     return Math.min(...timed.map((one) => one.deadline()), this.successor?.until ?? Infinity);
   }
 
@@ -403,33 +403,51 @@ export class ClientCore {
     return (this.views.cell.entities.get(entity) ?? this.views.base.entities.get(entity))?.type;
   }
 
-  /**
-   * Moves the entity that the client controls. Returns whether there was a connection to send it on. The last movement
-   * before a rest is sent again a few times, in case it was lost. Throws a `RangeError` if a number is not finite in 32
-   * bits: the server would end the session.
-   */
+  /** Moves the entity that the client controls, as `moveEntity` does. */
   moveTo(now: number, place: Place): boolean {
+    return this.moveEntity(now, this.controls?.entity, place);
+  }
+
+  /**
+   * Moves an entity that the client drives. Returns whether it was sent: there is a connection, and the client drives the
+   * entity. The last movement before a rest is sent again a few times, in case it was lost. Throws a `RangeError` if a
+   * number is not finite in 32 bits: the server would end the session.
+   */
+  moveEntity(now: number, entity: EntityId | undefined, place: Place): boolean {
     const { position, direction } = place;
     if (![...Object.values(position), ...Object.values(direction)].every((n) => Number.isFinite(Math.fround(n)))) {
       throw new RangeError("the numbers of a place must be finite");
     }
-    const own = this.controls;
-    if (this.phase.kind !== "playing" || own === undefined) {
+    if (this.phase.kind !== "playing" || entity === undefined || !this.drives(entity)) {
       return false;
     }
-    const seen = this.views.cell.entities.get(own.entity);
+    const isOwn = entity === this.controls?.entity;
+    const seen = this.views.cell.entities.get(entity);
+    if (seen === undefined && !isOwn) {
+      return false;
+    }
     if (seen !== undefined) {
       seen.place = place;
     }
-    const { attempt } = this.phase;
-    this.outputs.push({ kind: "datagram", attempt, bytes: this.ownMoves.make(now, own.entity, place) });
+    const bytes =
+      seen === undefined || isOwn
+        ? this.sentMoves.makeOwn(now, entity, place)
+        : this.sentMoves.makeDriven(now, entity, seen.upto, place);
+    this.outputs.push({ kind: "datagram", attempt: this.phase.attempt, bytes });
     return true;
   }
 
-  /** Sends the last movement again, if it is due. */
+  /** Whether the client moves this entity. */
+  drives(entity: EntityId): boolean {
+    const own = this.controls?.entity;
+    return own !== undefined && this.views.cell.drives(entity, own);
+  }
+
+  /** Sends the last movements again that are due. */
   private moveAgain(now: number, attempt: number): void {
-    const bytes = this.ownMoves.due(now, (entity) => this.views.cell.entities.get(entity)?.place);
-    if (bytes !== undefined) {
+    const placeOf = (entity: EntityId) =>
+      this.drives(entity) ? this.views.cell.entities.get(entity)?.place : undefined;
+    for (const bytes of this.sentMoves.due(now, placeOf)) {
       this.outputs.push({ kind: "datagram", attempt, bytes });
     }
   }
@@ -684,13 +702,14 @@ export class ClientCore {
     this.views.base.clear();
     this.views.cell.clear();
     this.downloads.controls(entity);
+    this.sentMoves.clear();
     this.events.push({ kind: "controls", entity, typeId });
   }
 
   private beginView(now: number, source: Part): void {
     const own = this.controls;
     const seen = own && this.views.cell.entities.get(own.entity);
-    this.send(writeStamps(this.views[source].begin(now, seen?.place?.position ?? ORIGIN)));
+    this.send(writeStamps(this.views[source].begin(now, own?.entity, seen?.place?.position ?? ORIGIN)));
   }
 
   private sendCalls(calls: readonly CallFrame[]): void {

@@ -118,6 +118,8 @@ export class View {
   /** Entities that have left, in the order in which they left. */
   private readonly kept = new Map<EntityId, EntityView>();
   private ticked: { readonly tick: bigint; readonly at: number } | undefined;
+  /** Whether the client moves an entity, as the server has sent. Of others it moves its own. */
+  private readonly driveItems = new Map<EntityId, boolean>();
 
   constructor(
     readonly source: Part,
@@ -131,8 +133,13 @@ export class View {
     return this.ticked && Number(this.ticked.tick) * TICK_MS + (now - this.ticked.at);
   }
 
-  /** Restarts the view with all known state. `near` is the position of the client's own entity. */
-  begin(now: number, near: Position): Stamps {
+  /** Whether the client, which controls `own`, moves an entity. */
+  drives(entity: EntityId, own: EntityId): boolean {
+    return this.driveItems.get(entity) ?? entity === own;
+  }
+
+  /** Restarts the view with all known state. `own` is the entity that the client controls, `near` its position. */
+  begin(now: number, own: EntityId | undefined, near: Position): Stamps {
     const wait = this.phase.kind === "begun" ? Math.min(this.phase.wait * 2, LONGEST_WAIT) : FIRST_FRAME_WITHIN;
     this.forgetBeyond(MAX_STAMPS, near);
     this.number += 1n;
@@ -141,7 +148,9 @@ export class View {
     const stamps = (of: ReadonlyMap<EntityId, EntityView>) => [...of].map(([entity, seen]) => seen.stamp(entity));
     const seen = stamps(this.entities).sort((one, other) => (one.entity < other.entity ? -1 : 1));
     const space = this.space && { space: this.space.space, versions: this.space.data.versions() };
-    return { source: this.source, view: this.number, seen, kept: stamps(this.kept), space };
+    const unusual = [...this.driveItems].filter(([entity, drives]) => drives !== (entity === own));
+    const unusualDrivers = unusual.map(([entity]) => entity).sort((one, other) => (one < other ? -1 : 1));
+    return { source: this.source, view: this.number, seen, kept: stamps(this.kept), space, unusualDrivers };
   }
 
   /** The connection was lost. */
@@ -153,6 +162,7 @@ export class View {
   clear(): void {
     this.kept.clear();
     this.space = undefined;
+    this.driveItems.clear();
     [...this.entities.keys()].forEach((entity) => this.leave(entity));
   }
 
@@ -185,7 +195,7 @@ export class View {
     frame.items.forEach((item) => this.applyItem(item, frame.tick));
   }
 
-  /** Applies movements. The client moves its own entity itself. */
+  /** Applies movements. What the client of `own` moves itself is not moved by these. */
   applyMoves(moves: Moves, own: EntityId): void {
     if (moves.view !== this.number || this.phase.kind !== "following") {
       return;
@@ -204,14 +214,14 @@ export class View {
     return ack && { view: this.number, ack };
   }
 
-  /** Sets the place of an entity at a tick, unless a later one is known. */
+  /** Sets the place of an entity at a tick, unless a later one is known or the client moves the entity itself. */
   private follow(
     entity: EntityId,
     [own, tick]: readonly [EntityId, bigint],
     to: (place: Place | undefined) => Place,
   ): void {
     const seen = this.entities.get(entity);
-    if (seen !== undefined && entity !== own && tick > seen.placedAt) {
+    if (seen !== undefined && !this.drives(entity, own) && tick > seen.placedAt) {
       seen.place = to(seen.place);
       seen.placedAt = tick;
     }
@@ -254,6 +264,10 @@ export class View {
         [seen.place, seen.placedAt] = [item.place, tick];
         return this.tell({ kind: "placed", entity, place: item.place });
       }
+      case "drives":
+        this.seen(entity);
+        this.driveItems.set(entity, item.drives);
+        return this.tell({ kind: "drives", entity, drives: item.drives });
       case "space":
         this.seen(entity);
         return this.enterSpace(item.space);
@@ -329,6 +343,7 @@ export class View {
     const seen = this.entities.get(entity);
     if (seen !== undefined) {
       this.entities.delete(entity);
+      this.driveItems.delete(entity);
       this.tell({ kind: "left", part: this.source, entity });
     }
     return seen;

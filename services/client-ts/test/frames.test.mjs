@@ -111,21 +111,25 @@ test("a client's frames have the bytes of the vectors", () => {
   is("to_server", "call", frames.writeCall({ ...call, isOldest: false }));
   is("to_server", "call: all earlier ones are confirmed", frames.writeCall({ ...call, isOldest: true }));
   is("to_server", "bye", frames.writeBye());
-  const nothing = { seen: [], kept: [], space: undefined };
+  const nothing = { seen: [], kept: [], space: undefined, unusualDrivers: [] };
   is("to_server", "stamps of one that has nothing", frames.writeStamps({ source: "base", view: 1n, ...nothing }));
   const seen = [
     { entity: 7n, upto: 12n, finer: [] },
     { entity: ENTITY, upto: 301n, finer: [0n, 300n] },
   ];
   const kept = [{ entity: 5n, upto: 2n, finer: [] }];
-  is("to_server", "stamps", frames.writeStamps({ source: "cell", view: 2n, seen, kept, space: undefined }));
+  is("to_server", "stamps", frames.writeStamps({ source: "cell", view: 2n, seen, kept, space: undefined, unusualDrivers: [] }));
   const version = { life: 2n, since: 300_000n, by: 3 };
   const space = { space: 300, versions: [[0, version], [256, version]] };
-  const withSpace = frames.writeStamps({ source: "cell", view: 2n, seen: [], kept: [], space });
+  const withSpace = frames.writeStamps({ source: "cell", view: 2n, seen: [], kept: [], space, unusualDrivers: [] });
+  const unusual = { source: "cell", view: 2n, seen, kept: [], space: undefined, unusualDrivers: [7n, ENTITY] };
+  is("to_server", "stamps of one that drives others", frames.writeStamps(unusual));
   is("to_server", "stamps of one that has data of its space", withSpace);
   const progress = { id: { entity: ENTITY, number: 3n }, upto: 300 };
   is("to_server", "download progress", frames.writeDownloadProgress(progress));
   is("to_server_datagram", "moved", frames.writeMoved(1000n, place));
+  const drove = frames.writeDrove(1001n, { entity: ENTITY, upto: 300n }, place);
+  is("to_server_datagram", "drove", drove);
   is("login_request", "locate", frames.writeLocate(3n, 300n));
 });
 

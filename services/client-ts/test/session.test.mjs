@@ -4,7 +4,7 @@ import { bytesOf, cases, module } from "./support.js";
 
 const { ClientCore } = await module("session");
 const { Writer } = await module("bytes");
-const { writeDownloadProgress } = await module("frames");
+const { writeDownloadProgress, writeDrove } = await module("frames");
 
 const TYPE = { id: 4, name: "Thing", properties: [], methods: [], baseCalls: [], cellCalls: [] };
 
@@ -250,6 +250,63 @@ test("the last movement is sent again unless the server has placed the entity", 
   show(2n, { kind: "placed", entity, place: place(0) });
   wait(200);
   assert.deepEqual(datagrams(), [], "it was placed elsewhere");
+});
+
+test("another entity is moved while the client drives it", () => {
+  const { core } = playing();
+  const { entity: own, typeId } = core.controls;
+  const other = own + 1n;
+  const { cell } = core.views;
+  const place = (x) => ({ position: { x, y: 0, z: 0 }, direction: { yaw: 0, pitch: 0, roll: 0 } });
+  let sequence = 0n;
+  const show = (...items) => {
+    sequence += 1n;
+    cell.apply(1_000, { source: "cell", view: cell.number, sequence, tick: 1_000n + sequence, items });
+  };
+  const enter = (entity) => ({ kind: "enter", entity, typeId, place: place(0) });
+  const drives = (entity, drives) => ({ kind: "drives", entity, drives });
+  const placed = (entity) => ({ kind: "placed", entity, place: place(0) });
+  const datagrams = () =>
+    core.takeOutputs().filter(({ kind }) => kind === "datagram").map(({ bytes }) => Buffer.from(bytes).toString("hex"));
+  const hex = (bytes) => Buffer.from(bytes).toString("hex");
+  const told = () => core.takeEvents().filter(({ kind }) => kind === "drives");
+  show(enter(own), enter(other));
+  datagrams();
+  told();
+  let now = 1_000;
+  assert.equal(core.moveEntity(now, other, place(1)), false);
+  show(drives(other, true), placed(other));
+  assert.deepEqual(told(), [drives(other, true)]);
+  assert.ok(core.moveTo(now, place(1)) && core.moveEntity(now, other, place(2)));
+  cell.entities.get(other).upto = 12n;
+  assert.ok(core.moveEntity(now, other, place(3)));
+  const sent = datagrams();
+  const drove = (number, upto, x) => hex(writeDrove(number, { entity: other, upto }, place(x)));
+  assert.deepEqual(sent.slice(1), [drove(2n, 0n, 2), drove(3n, 12n, 3)]);
+  // The last movement of each is sent again.
+  core.tick((now += 200));
+  assert.deepEqual(datagrams(), [sent[0], sent[2]]);
+  const moves = { view: cell.number, tick: 2_000n, moves: [{ entity: other, place: place(9) }] };
+  cell.applyMoves(moves, own);
+  assert.equal(cell.entities.get(other).place.position.x, 3, "the client moves it itself");
+  // Another driver: the server's movements count again.
+  show(drives(other, false), placed(other), drives(own, false));
+  assert.ok(!core.moveEntity(now, other, place(4)) && !core.moveTo(now, place(4)));
+  cell.applyMoves(moves, own);
+  assert.equal(cell.entities.get(other).place.position.x, 9);
+  core.tick((now += 10_000));
+  assert.deepEqual(datagrams(), []);
+  // A view that starts anew goes on as before, and the server learns it. An entity that leaves is not moved any more.
+  show(drives(other, true));
+  told();
+  const stamps = cell.begin(now, own, { x: 0, y: 0, z: 0 });
+  assert.deepEqual(stamps.unusualDrivers, [own, other]);
+  sequence = 0n;
+  assert.deepEqual(told(), []);
+  assert.ok(!core.drives(own) && core.moveEntity(now, other, place(5)));
+  show(drives(own, true), { kind: "leave", entity: other });
+  assert.ok(core.drives(own) && !core.drives(other));
+  assert.deepEqual(cell.begin(now, own, { x: 0, y: 0, z: 0 }).unusualDrivers, []);
 });
 
 /** Frames of a download, as a base writes them. */

@@ -177,6 +177,10 @@ pub enum Event {
         position: Position,
         direction: Direction,
     },
+    /// The client moves this entity from now on ([`ClientCore::move_entity`](crate::ClientCore::move_entity)), or does
+    /// not move it any more: behaviour has chosen another driver. At first the client moves its own entity and no other.
+    /// Another entity that leaves the view is no longer moved by the client.
+    Drives { entity: EntityId, drives: bool },
     /// The client's own entity is in this space: sent once it is known, and when it changes. Entities of another space
     /// have left the view before that.
     SpaceEntered {

@@ -19,18 +19,20 @@ impl ClientCore {
         self.views.base.clear(&mut self.events);
         self.views.cell.clear(&mut self.events);
         self.downloads.controls(entity, &mut self.events);
+        self.sent_moves.clear();
         // The entity may have no cell part, and so no view that could be silent.
         self.hearing.closed();
         self.events.push_back(Event::Controls { entity, type_id });
     }
 
     pub(crate) fn begin_view(&mut self, now: Millis, source: Part) {
-        let near = self
-            .controls()
-            .and_then(|(entity, _)| self.views.cell.entities().get(&entity)?.place)
+        let own = self.controls().map(|(entity, _)| entity);
+        let near = own
+            .and_then(|entity| self.views.cell.entities().get(&entity)?.place)
             .map(|(position, _)| position)
             .unwrap_or_default();
-        let stamps = self.views.get_mut(source).begin(now, near, &mut self.events);
+        let view = self.views.get_mut(source);
+        let stamps = view.begin(now, (own, near), &mut self.events);
         self.send(&ToServer::Stamps(stamps));
     }
 

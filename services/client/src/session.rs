@@ -4,7 +4,7 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc};
 
 use annals_def::{MessageRange, Schema, Value};
 use annals_event::SpaceData;
-use annals_ids::{CallNumber, Direction, EntityId, Epoch, Hash, OwnerId, Part, Position, SessionId, TypeId};
+use annals_ids::{CallNumber, EntityId, Epoch, Hash, OwnerId, Part, SessionId, TypeId};
 use annals_wire::client::{
     Ban, ClientMember, CloseReason, Credentials, Hello, HelloAnswer, Located, LoginAnswer, LoginRefusal, LoginRequest,
     Proof, Queued, Reads, Rejection, Ticket, ToServer, Welcome, protocol_hash,
@@ -16,8 +16,8 @@ use crate::{
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Silence, UpdateGaps},
     moving::Successor,
-    own_moves::OwnMoves,
     probe::Probe,
+    sent_moves::SentMoves,
     view::{EntityView, View, Views},
 };
 
@@ -72,7 +72,7 @@ pub struct ClientCore {
     pub(crate) views: Views,
     pub(crate) calls: Calls,
     pub(crate) downloads: Downloads,
-    own_moves: OwnMoves,
+    pub(crate) sent_moves: SentMoves,
     pub(crate) counters: Counters,
     pub(crate) hearing: UpdateGaps,
     /// The questions about the base's place, while it is silent.
@@ -153,7 +153,7 @@ impl ClientCore {
             views: Views::default(),
             calls: Calls::default(),
             downloads: Downloads::default(),
-            own_moves: OwnMoves::default(),
+            sent_moves: SentMoves::default(),
             counters: Counters::default(),
             hearing: UpdateGaps::default(),
             probe: None,
@@ -253,9 +253,7 @@ impl ClientCore {
                         self.send(&ToServer::Call(call));
                     }
                 }
-                let cell = &self.views.cell;
-                let again = self.own_moves.due(now, |entity| cell.entities().get(&entity)?.place);
-                self.outputs.extend(again.map(Output::Datagram));
+                self.move_again(now);
             }
             _ => {}
         }
@@ -275,7 +273,7 @@ impl ClientCore {
                 self.views.cell.deadline(),
                 self.calls.deadline(),
                 self.downloads.deadline(),
-                self.own_moves.deadline(),
+                self.sent_moves.deadline(),
                 self.probe.map(|probe| probe.again_at),
                 self.next.as_ref().map(|next| next.until),
             ]
@@ -324,18 +322,6 @@ impl ClientCore {
             }
         }
         Ok(number)
-    }
-
-    /// Moves the entity that the client controls. Returns whether there was a connection to send it on. The last
-    /// movement before a rest is sent again a few times, in case it was lost.
-    pub fn move_to(&mut self, now: Millis, position: Position, direction: Direction) -> bool {
-        let (Phase::Playing { .. }, Some((entity, _))) = (self.phase, self.controls()) else {
-            return false;
-        };
-        self.views.cell.move_own(entity, position, direction);
-        let bytes = self.own_moves.make(now, entity, (position, direction));
-        self.outputs.push_back(Output::Datagram(bytes));
-        true
     }
 
     /// Ends the session. Calls that wait for confirmations of earlier ones are not sent.

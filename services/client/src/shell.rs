@@ -177,6 +177,13 @@ impl Client {
         moved
     }
 
+    /// Moves an entity that the client drives; see [`ClientCore::move_entity`].
+    pub fn move_entity(&mut self, entity: EntityId, position: Position, direction: Direction) -> bool {
+        let moved = self.core.move_entity(self.now(), entity, position, direction);
+        self.carry_out();
+        moved
+    }
+
     /// Ends the session. [`Client::next`] still returns the events before that.
     pub fn leave(&mut self) {
         self.core.leave();

@@ -51,6 +51,8 @@ pub struct View {
     space: Option<(SpaceId, SpaceData)>,
     /// The tick of the newest frame, and when it arrived.
     ticked: Option<(Tick, Millis)>,
+    /// Whether the client moves an entity, as the server has sent. Of others it moves its own.
+    drives: BTreeMap<EntityId, bool>,
 }
 
 /// Both views.
@@ -186,6 +188,7 @@ impl View {
             kept: VecDeque::new(),
             space: None,
             ticked: None,
+            drives: BTreeMap::new(),
         }
     }
 
@@ -214,9 +217,14 @@ impl View {
         &self.entities
     }
 
-    /// Restarts the view with all known state. `near` is the position of the client's own entity: if there is more
-    /// state than can be named, the nearest entities are kept.
-    pub(crate) fn begin(&mut self, now: Millis, near: Position, events: &mut VecDeque<Event>) -> Stamps {
+    /// Restarts the view with all known state. `own` is the entity that the client controls, with its position: if there
+    /// is more state than can be named, the entities nearest to it are kept.
+    pub(crate) fn begin(
+        &mut self,
+        now: Millis,
+        (own, near): (Option<EntityId>, Position),
+        events: &mut VecDeque<Event>,
+    ) -> Stamps {
         let wait = match self.phase {
             Phase::Begun { wait, .. } => (wait * 2).min(LONGEST_WAIT),
             Phase::Idle | Phase::Following { .. } => FIRST_FRAME_WITHIN,
@@ -236,6 +244,7 @@ impl View {
             seen: self.entities.iter().map(stamp).collect(),
             kept: self.kept.iter().map(|(entity, seen)| seen.stamp(*entity)).collect(),
             space: self.space().map(|(space, data)| (space, data.versions())),
+            unusual_drivers: self.unusual_drivers(own),
         };
         Stamps {
             source: self.source,
@@ -258,6 +267,7 @@ impl View {
     pub(crate) fn clear(&mut self, events: &mut VecDeque<Event>) {
         self.kept.clear();
         self.space = None;
+        self.drives.clear();
         for &entity in std::mem::take(&mut self.entities).keys() {
             events.push_back(Event::Left {
                 part: self.source,
@@ -305,7 +315,22 @@ impl View {
         Ok(Taken::Applied)
     }
 
-    /// Applies movements. `own` is moved by the client itself and not by these.
+    /// The entities of which the client moves what it usually does not, or does not move what it usually does.
+    fn unusual_drivers(&self, own: Option<EntityId>) -> Vec<EntityId> {
+        let usual = |entity: EntityId| Some(entity) == own;
+        let unusual = self
+            .drives
+            .iter()
+            .filter(|(entity, drives)| **drives != usual(**entity));
+        unusual.map(|(entity, _)| *entity).collect()
+    }
+
+    /// Whether the client, which controls `own`, moves an entity.
+    pub(crate) fn drives(&self, entity: EntityId, own: EntityId) -> bool {
+        self.drives.get(&entity).copied().unwrap_or(entity == own)
+    }
+
+    /// Applies movements. What the client of `own` moves itself is not moved by these.
     pub(crate) fn apply_moves(&mut self, moves: &Moves, own: EntityId) -> Taken {
         if moves.view != self.number || !matches!(self.phase, Phase::Following { .. }) {
             return Taken::Stale;
@@ -341,7 +366,7 @@ impl View {
         Ok((Taken::Applied, ack))
     }
 
-    /// Sets an entity's position at a tick, unless a later one is known. The client moves its own entity itself.
+    /// Sets an entity's position at a tick, unless a later one is known or the client moves the entity itself.
     fn follow(
         &mut self,
         entity: EntityId,
@@ -349,7 +374,8 @@ impl View {
         tick: Tick,
         to: impl FnOnce((Position, Direction)) -> (Position, Direction),
     ) {
-        if let Some(seen) = self.entities.get_mut(&entity).filter(|_| entity != own)
+        if !self.drives(entity, own)
+            && let Some(seen) = self.entities.get_mut(&entity)
             && tick > seen.placed_at
         {
             seen.place = Some(to(seen.place.unwrap_or_default()));
@@ -357,11 +383,11 @@ impl View {
         }
     }
 
-    /// The client has moved its own entity.
-    pub(crate) fn move_own(&mut self, entity: EntityId, position: Position, direction: Direction) {
-        if let Some(seen) = self.entities.get_mut(&entity) {
-            seen.place = Some((position, direction));
-        }
+    /// The client has moved an entity. Returns the history number up to which the entity was shown, if it is in view.
+    pub(crate) fn set_place(&mut self, entity: EntityId, place: (Position, Direction)) -> Option<HistoryNumber> {
+        let seen = self.entities.get_mut(&entity)?;
+        seen.place = Some(place);
+        Some(seen.upto)
     }
 
     fn apply_item(
@@ -402,6 +428,7 @@ impl View {
                 });
                 Ok(())
             }
+            ViewItem::Drives { entity, drives } => self.set_driver(entity, drives, events),
             ViewItem::Space { entity, space } => self.enter_space(entity, space, events),
             ViewItem::SpaceData { entity, entry } => self.take_data(entity, entry, events),
             ViewItem::Refresh {
@@ -429,6 +456,14 @@ impl View {
                 events: shown,
             } => self.update(schema, entity, from..=upto, &shown, events),
         }
+    }
+
+    /// The client moves an entity from now on, or does not move it any more.
+    fn set_driver(&mut self, entity: EntityId, drives: bool, events: &mut VecDeque<Event>) -> Result<(), ViewGap> {
+        self.entities.get(&entity).ok_or(ViewGap)?;
+        self.drives.insert(entity, drives);
+        events.push_back(Event::Drives { entity, drives });
+        Ok(())
     }
 
     /// The client's own entity is in that space.
@@ -569,6 +604,7 @@ impl View {
 
     fn leave(&mut self, entity: EntityId, events: &mut VecDeque<Event>) -> Option<EntityView> {
         let seen = self.entities.remove(&entity)?;
+        self.drives.remove(&entity);
         let part = self.source;
         events.push_back(Event::Left { part, entity });
         Some(seen)

@@ -186,8 +186,8 @@
 //! |---|---|
 //! | [`open`](testing::TestRealm::open), [`new`](testing::TestRealm::new) | from a folder of definitions, or a compiled schema |
 //! | [`join`](testing::TestRealm::join), [`join_as`](testing::TestRealm::join_as), [`entered`](testing::TestRealm::entered), [`lose`](testing::TestRealm::lose), [`cut_off`](testing::TestRealm::cut_off), [`reconnect`](testing::TestRealm::reconnect), [`forget_players`](testing::TestRealm::forget_players), [`sessions`](testing::TestRealm::sessions) | players |
-//! | [`call`](testing::TestRealm::call), [`try_call`](testing::TestRealm::try_call), [`stand`](testing::TestRealm::stand), [`ask_base`](testing::TestRealm::ask_base) | what clients and other entities do |
-//! | [`seen`](testing::TestRealm::seen), [`position`](testing::TestRealm::position), [`read`](testing::TestRealm::read), [`received`](testing::TestRealm::received) | what a client has |
+//! | [`call`](testing::TestRealm::call), [`try_call`](testing::TestRealm::try_call), [`stand`](testing::TestRealm::stand), [`drive`](testing::TestRealm::drive), [`ask_base`](testing::TestRealm::ask_base) | what clients and other entities do |
+//! | [`seen`](testing::TestRealm::seen), [`position`](testing::TestRealm::position), [`drives`](testing::TestRealm::drives), [`read`](testing::TestRealm::read), [`received`](testing::TestRealm::received) | what a client has |
 //! | [`pass`](testing::TestRealm::pass), [`until`](testing::TestRealm::until), [`millis`](testing::TestRealm::millis) | time |
 //! | [`crash`](testing::TestRealm::crash), [`announce`](testing::TestRealm::announce) | a process is lost; the realm stops |
 //! | [`outbound`](testing::TestRealm::outbound), [`answer_outbound`](testing::TestRealm::answer_outbound) | the world outside |

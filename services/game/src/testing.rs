@@ -414,7 +414,7 @@ impl TestRealm {
     pub fn stand(&mut self, player: usize, position: Position) {
         let now = self.millis();
         let moved = self.players[player].core.move_to(now, position, Direction::default());
-        assert!(moved, "player {player} is playing");
+        assert!(moved, "player {player} is playing, and moves its entity");
         self.drain(player);
     }
 

@@ -344,9 +344,9 @@ pub trait Behaviour: Send + Sync {
     /// ```
     fn controller(&self, _context: &mut Context<'_>, _controller: ControllerId, _tag: u32, _signal: ControllerSignal) {}
 
-    /// The entity's client wants to move it there, within its top speed (cell part; the custom physics validator).
-    /// Returns whether to accept the move. If not, the client is moved back to the entity's place, which this method
-    /// may change.
+    /// The client that drives the entity wants to move it there, within its top speed (cell part; the custom physics
+    /// validator). Returns whether to accept the move. If not, the client is moved back to the entity's place, which this
+    /// method may change.
     ///
     /// ```
     /// # use annals_reference::*;

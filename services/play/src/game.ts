@@ -91,6 +91,12 @@ export class Game {
     return this.client.isPlaying;
   }
 
+  /** Whether the player moves its own entity, and not another driver that the game has chosen. */
+  get drivesOwn(): boolean {
+    const own = this.client.controls;
+    return own !== undefined && this.client.drives(own);
+  }
+
   /** What carries the connection to the realm. */
   get transport(): TransportName | undefined {
     return this.client.transport;

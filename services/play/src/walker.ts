@@ -78,7 +78,7 @@ export class Walker {
   /** To be called with each frame: `seconds` since the last one, and where an entity is drawn. */
   step(now: number, seconds: number, drawnAt: (entity: EntityId) => Drawn | undefined): void {
     const place = this.game.own?.place;
-    if (place === undefined) {
+    if (place === undefined || !this.game.drivesOwn) {
       this.at = undefined;
       return;
     }

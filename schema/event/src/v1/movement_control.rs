@@ -1,11 +1,14 @@
 //! Movement control: who moves a cell part, and its top speed.
 //!
 //! ```text
-//! movement_control = driver:u8 top_speed:f32 top_speed_y:f32
+//! movement_control = driver top_speed:f32 top_speed_y:f32
+//! driver           = 0:u8 own client | 1:u8 server | 2:u8 entity:number client of that entity
 //! ```
-//! The driver is 0 for the client and 1 for the server. Floats are 4 bytes, little-endian, finite and not negative.
+//! Floats are 4 bytes, little-endian, finite and not negative.
 
-use crate::encoding::{Malformed, Reader};
+use annals_ids::EntityId;
+
+use crate::encoding::{Malformed, Reader, put_number};
 
 /// Who moves a cell part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +18,36 @@ pub enum Driver {
     Client,
     /// Behaviour and controllers only.
     Server,
+    /// The client of another entity, while that has this one in view.
+    ClientOf(EntityId),
+}
+
+impl Driver {
+    /// Appends it.
+    pub fn write(self, out: &mut Vec<u8>) {
+        match self {
+            Driver::Client => out.push(0),
+            Driver::Server => out.push(1),
+            Driver::ClientOf(entity) => {
+                out.push(2);
+                put_number(out, entity.0);
+            }
+        }
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it is not in its one encoding.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wrong = reader.malformed("driver");
+        match reader.byte("driver")? {
+            0 => Ok(Driver::Client),
+            1 => Ok(Driver::Server),
+            2 => Ok(Driver::ClientOf(EntityId(reader.number("driver")?))),
+            _ => Err(wrong),
+        }
+    }
 }
 
 /// Who moves a cell part, and its top speeds.
@@ -36,21 +69,14 @@ impl MovementControl {
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.push(match self.driver {
-            Driver::Client => 0,
-            Driver::Server => 1,
-        });
+        self.driver.write(out);
         out.extend(self.top_speed.to_bits().to_le_bytes());
         out.extend(self.top_speed_y.to_bits().to_le_bytes());
     }
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let wrong = reader.malformed("movement control");
-        let driver = match reader.byte("driver")? {
-            0 => Driver::Client,
-            1 => Driver::Server,
-            _ => return Err(wrong),
-        };
+        let driver = Driver::read(reader)?;
         let mut speed = || Ok(f32::from_bits(u32::from_le_bytes(reader.array("top speed")?)));
         let movement_control = Self {
             driver,

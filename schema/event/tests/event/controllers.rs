@@ -112,7 +112,7 @@ fn impossible_controller_events_are_refused() {
 fn movement_control_is_kept_and_an_invalid_one_is_not_decoded() {
     let controlled = |top_speed, top_speed_y| Event {
         body: Body::ControlChanged(MovementControl {
-            driver: Driver::Server,
+            driver: Driver::ClientOf(EntityId(700)),
             top_speed,
             top_speed_y,
         }),
@@ -137,7 +137,7 @@ fn movement_control_is_kept_and_an_invalid_one_is_not_decoded() {
     let cell = state.entities[&EntityId(1)].cell().expect("it is a cell part");
     assert_eq!(
         (cell.movement_control.driver, cell.movement_control.top_speed),
-        (Driver::Server, 6.0)
+        (Driver::ClientOf(EntityId(700)), 6.0)
     );
 }
 

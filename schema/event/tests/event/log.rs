@@ -208,7 +208,7 @@ impl Run {
 
     fn movement_control(&mut self, subject: Subject) {
         let movement_control = MovementControl {
-            driver: [Driver::Client, Driver::Server][self.roll(2) as usize],
+            driver: [Driver::Client, Driver::Server, Driver::ClientOf(EntityId(300))][self.roll(3) as usize],
             top_speed: [0.0, 6.5][self.roll(2) as usize],
             top_speed_y: [0.0, 20.0][self.roll(2) as usize],
         };

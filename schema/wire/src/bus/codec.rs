@@ -2,9 +2,10 @@
 //! and the log's own encodings for calls, events and values inside.
 
 mod global;
+mod view;
 
 use annals_event::{
-    Call, Event, Link, Malformed, ORDINALS, Place, Reader, SpaceEntry, SpaceVersions,
+    Call, Driver, Event, Link, Malformed, ORDINALS, Place, Reader, SpaceEntry, SpaceVersions,
     latest::{
         batch::{put_address, take_address},
         call::{put_place, put_properties, take_place, take_properties},
@@ -14,12 +15,13 @@ use annals_ids::{Address, CallNumber, EntityId, Epoch, Hash, HistoryNumber, Owne
 use prost::Message as _;
 use thiserror::Error;
 
-use crate::client::{CallRefusal, Known, Movements, volatile::MovementAck};
+use crate::client::CallRefusal;
 
-use self::global::{WireGlobalDigest, WireGlobalEntries, WireGlobalVersions};
-use super::{
-    CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Packet, Shown, SpaceMessage, ViewMessage,
+use self::{
+    global::{WireGlobalDigest, WireGlobalEntries, WireGlobalVersions},
+    view::{WireFrames, WireStamps, WireViewDrove, WireViewHeard},
 };
+use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Packet, Shown, SpaceMessage};
 
 /// Why bytes from the bus are not an envelope.
 #[derive(Debug, Error)]
@@ -49,7 +51,7 @@ struct WireEnvelope {
     epoch: u64,
     #[prost(
         oneof = "WireMessage",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 24, 25, 26"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 24, 25, 26, 27"
     )]
     message: Option<WireMessage>,
     /// The beginning of the fingerprint of the sender's definitions.
@@ -68,7 +70,7 @@ struct WireEnvelope {
 struct WireMore {
     #[prost(
         oneof = "WireMessage",
-        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 24, 25, 26"
+        tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 24, 25, 26, 27"
     )]
     message: Option<WireMessage>,
 }
@@ -117,6 +119,8 @@ enum WireMessage {
     GlobalVersions(WireGlobalVersions),
     #[prost(message, tag = "26")]
     GlobalEntries(WireGlobalEntries),
+    #[prost(message, tag = "27")]
+    ViewDrove(WireViewDrove),
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -197,6 +201,9 @@ struct WireGhostImage {
     place: Vec<u8>,
     #[prost(bytes = "vec", tag = "7")]
     properties: Vec<u8>,
+    /// Empty bytes encode the entity's client.
+    #[prost(bytes = "vec", tag = "8")]
+    driver: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -230,42 +237,6 @@ struct WireGhostAsk {
     entity: u64,
     #[prost(uint64, optional, tag = "2")]
     have: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct WireFrames {
-    #[prost(uint64, tag = "1")]
-    session: u64,
-    #[prost(bytes = "vec", repeated, tag = "2")]
-    frames: Vec<Vec<u8>>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct WireStamps {
-    #[prost(uint64, tag = "1")]
-    session: u64,
-    #[prost(uint64, tag = "2")]
-    entity: u64,
-    #[prost(uint64, tag = "3")]
-    view: u64,
-    #[prost(bytes = "vec", tag = "4")]
-    known: Vec<u8>,
-    #[prost(float, tag = "5")]
-    scale: f32,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct WireViewHeard {
-    #[prost(uint64, tag = "1")]
-    session: u64,
-    #[prost(uint64, tag = "2")]
-    entity: u64,
-    #[prost(uint64, tag = "3")]
-    view: u64,
-    #[prost(uint32, tag = "4")]
-    tick: u32,
-    #[prost(uint32, tag = "5")]
-    before: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -429,7 +400,7 @@ fn to_wire(message: &Message) -> WireMessage {
         Message::Ghost(message) => ghost_to_wire(message),
         Message::Space(space, message) => space_to_wire(*space, message),
         Message::Global(scope, message) => global::to_wire(*scope, message),
-        Message::View(message) => view_to_wire(message),
+        Message::View(message) => view::to_wire(message),
     }
 }
 
@@ -456,6 +427,10 @@ fn ghost_to_wire(message: &GhostMessage) -> WireMessage {
             session: image.session.map(|session| session.0),
             history: image.history.0,
             place: place_bytes(&image.place),
+            driver: match image.driver {
+                Driver::Client => Vec::new(),
+                driver => written(|out| driver.write(out)),
+            },
             properties: written(|out| put_properties(out, &image.properties)),
         }),
         GhostMessage::Events { entity, after, events } => WireMessage::GhostEvents(WireGhostEvents {
@@ -484,55 +459,6 @@ fn ghost_to_wire(message: &GhostMessage) -> WireMessage {
         GhostMessage::Ask { entity, have } => WireMessage::GhostAsk(WireGhostAsk {
             entity: entity.0,
             have: have.map(|have| have.0),
-        }),
-    }
-}
-
-fn view_to_wire(message: &ViewMessage) -> WireMessage {
-    match message {
-        ViewMessage::Frames { session, frames } => WireMessage::ViewFrames(WireFrames {
-            session: session.0,
-            frames: frames.clone(),
-        }),
-        ViewMessage::Datagram { session, bytes } => WireMessage::ViewDatagram(WireFrames {
-            session: session.0,
-            frames: vec![bytes.clone()],
-        }),
-        ViewMessage::Stamps {
-            session,
-            entity,
-            view,
-            known,
-            movements,
-        } => WireMessage::ViewStamps(WireStamps {
-            session: session.0,
-            entity: entity.0,
-            view: *view,
-            known: written(|out| known.write(out)),
-            scale: movements.scale(),
-        }),
-        ViewMessage::Moved {
-            session,
-            entity,
-            sequence,
-            place,
-        } => WireMessage::ViewMoved(WireViewMoved {
-            session: session.0,
-            entity: entity.0,
-            sequence: *sequence,
-            place: place_bytes(place),
-        }),
-        ViewMessage::MovementAck {
-            session,
-            entity,
-            view,
-            ack,
-        } => WireMessage::ViewHeard(WireViewHeard {
-            session: session.0,
-            entity: entity.0,
-            view: *view,
-            tick: ack.tick.into(),
-            before: ack.before.into(),
         }),
     }
 }
@@ -579,26 +505,12 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
                 have,
             })
         }
-        WireMessage::ViewFrames(wire) => Message::View(ViewMessage::Frames {
-            session: SessionId(wire.session),
-            frames: wire.frames,
-        }),
-        WireMessage::ViewDatagram(wire) => Message::View(ViewMessage::Datagram {
-            session: SessionId(wire.session),
-            bytes: wire
-                .frames
-                .into_iter()
-                .next()
-                .ok_or(EnvelopeError::Missing("datagram"))?,
-        }),
-        WireMessage::ViewStamps(wire) => stamps_from_wire(&wire)?,
-        WireMessage::ViewMoved(wire) => Message::View(ViewMessage::Moved {
-            session: SessionId(wire.session),
-            entity: EntityId(wire.entity),
-            sequence: wire.sequence,
-            place: whole(&wire.place, take_place)?,
-        }),
-        WireMessage::ViewHeard(wire) => heard_from_wire(&wire)?,
+        WireMessage::ViewFrames(wire) => view::frames_from_wire(wire),
+        WireMessage::ViewDatagram(wire) => view::datagram_from_wire(wire)?,
+        WireMessage::ViewStamps(wire) => view::stamps_from_wire(&wire)?,
+        WireMessage::ViewMoved(wire) => view::moved_from_wire(&wire)?,
+        WireMessage::ViewDrove(wire) => view::drove_from_wire(&wire)?,
+        WireMessage::ViewHeard(wire) => view::heard_from_wire(&wire)?,
         WireMessage::SpaceVersions(wire) => Message::Space(SpaceId(wire.space), versions_from_wire(&wire)?),
         WireMessage::SpaceEntries(wire) => Message::Space(SpaceId(wire.space), entries_from_wire(&wire)?),
         WireMessage::GlobalDigest(wire) => global::digest_from_wire(&wire)?,
@@ -616,30 +528,6 @@ fn versions_from_wire(wire: &WireSpaceVersions) -> Result<SpaceMessage, Malforme
 fn entries_from_wire(wire: &WireSpaceEntries) -> Result<SpaceMessage, Malformed> {
     let entries = wire.entries.iter().map(|bytes| whole(bytes, SpaceEntry::read));
     Ok(SpaceMessage::Entries(entries.collect::<Result<_, _>>()?))
-}
-
-fn stamps_from_wire(wire: &WireStamps) -> Result<Message, EnvelopeError> {
-    let movements = Movements::with_scale(wire.scale);
-    Ok(Message::View(ViewMessage::Stamps {
-        session: SessionId(wire.session),
-        entity: EntityId(wire.entity),
-        view: wire.view,
-        known: whole(&wire.known, Known::read)?,
-        movements: movements.ok_or(EnvelopeError::Missing("sound scale of movements"))?,
-    }))
-}
-
-fn heard_from_wire(wire: &WireViewHeard) -> Result<Message, EnvelopeError> {
-    let half = |wire: u32| u16::try_from(wire).map_err(|_| EnvelopeError::Endless(wire.into()));
-    Ok(Message::View(ViewMessage::MovementAck {
-        session: SessionId(wire.session),
-        entity: EntityId(wire.entity),
-        view: wire.view,
-        ack: MovementAck {
-            tick: half(wire.tick)?,
-            before: half(wire.before)?,
-        },
-    }))
 }
 
 fn refused_from_wire(wire: &WireRefused) -> Result<Message, EnvelopeError> {
@@ -670,6 +558,10 @@ fn image_from_wire(wire: &WireGhostImage) -> Result<GhostMessage, EnvelopeError>
         session: wire.session.map(SessionId),
         history: history_number(wire.history)?,
         place: whole(&wire.place, take_place)?,
+        driver: match wire.driver.as_slice() {
+            [] => Driver::Client,
+            driver => whole(driver, Driver::read)?,
+        },
         properties: whole(&wire.properties, take_properties)?,
     };
     Ok(GhostMessage::Image {

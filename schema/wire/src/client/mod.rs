@@ -44,7 +44,7 @@ pub use login::{
 pub use movements::{Movements, Reads};
 pub use reply::{MAX_CALL_ERROR_BYTES, Reply, exposed_method, reply_hash};
 pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
-pub use upstream::{Call, Known, Moved, Stamp, Stamps, ToServer, ToServerDatagram};
+pub use upstream::{Call, Drove, Known, Moved, Stamp, Stamps, ToServer, ToServerDatagram};
 pub use view::{Move, Moves, ToClientDatagram, ViewFrame, ViewItem};
 
 /// ALPN of a log-in connection.

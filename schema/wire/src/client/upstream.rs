@@ -6,8 +6,7 @@ use annals_ids::{Address, CallNumber, Direction, EntityId, HistoryNumber, Part, 
 use super::{
     DownloadProgress, MAX_KEPT, MAX_STAMPS,
     fields::{
-        put_direction, put_entity, put_option, put_part, put_position, take_direction, take_entity, take_option,
-        take_part, take_position,
+        put_direction, put_entity, put_part, put_position, take_direction, take_entity, take_part, take_position,
     },
     volatile::MovementAck,
 };
@@ -70,6 +69,10 @@ pub struct Known {
     /// The space of its entity, as far as it knows, and the versions it has of that space's data. It has no data of
     /// other spaces.
     pub space: Option<(SpaceId, SpaceVersions)>,
+    /// Where the client moves what it usually does not, or does not move what it usually does, as it was last sent
+    /// ([`ViewItem::Drives`](super::ViewItem::Drives)): others that it moves, and its own if it does not move that.
+    /// Ascending.
+    pub unusual_drivers: Vec<EntityId>,
 }
 
 /// What a client has of one entity.
@@ -106,6 +109,7 @@ impl FromIterator<(EntityId, HistoryNumber)> for Known {
             seen: stamps.collect(),
             kept: Vec::new(),
             space: None,
+            unusual_drivers: Vec::new(),
         }
     }
 }
@@ -122,25 +126,43 @@ impl Known {
                 finer.iter().for_each(|stamp| put_number(out, stamp.0));
             }
         }
-        put_option(out, self.space.as_ref(), |out, (space, versions)| {
+        let rest =
+            u8::from(self.space.is_some()) * HAS_SPACE + u8::from(!self.unusual_drivers.is_empty()) * HAS_UNUSUAL;
+        out.push(rest);
+        if let Some((space, versions)) = &self.space {
             put_number(out, space.0.into());
             versions.write(out);
-        });
+        }
+        if !self.unusual_drivers.is_empty() {
+            put_number(out, self.unusual_drivers.len() as u64);
+            self.unusual_drivers.iter().for_each(|entity| put_entity(out, *entity));
+        }
     }
 
     /// Reads it.
     ///
     /// # Errors
-    /// When it is not in its one encoding, exceeds a limit, or the entities in view do not ascend.
+    /// When it is not in its one encoding, exceeds a limit, or entities in view or with unusual drivers do not ascend.
     pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let wrong = reader.malformed("stamps");
         let mut left = MAX_STAMPS;
+        let (seen, kept) = (take_stamps(reader, &mut left)?, take_stamps(reader, &mut left)?);
+        let wrong_rest = reader.malformed("space");
+        let rest = reader.byte("space")?;
+        if rest & !(HAS_SPACE | HAS_UNUSUAL) != 0 {
+            return Err(wrong_rest);
+        }
+        let space = (rest & HAS_SPACE != 0)
+            .then(|| Ok((SpaceId(reader.narrow("space")?), SpaceVersions::read(reader)?)))
+            .transpose()?;
+        let unusual_drivers = (rest & HAS_UNUSUAL != 0)
+            .then(|| take_unusual_drivers(reader))
+            .transpose()?;
         let known = Self {
-            seen: take_stamps(reader, &mut left)?,
-            kept: take_stamps(reader, &mut left)?,
-            space: take_option(reader, "space", |reader| {
-                Ok((SpaceId(reader.narrow("space")?), SpaceVersions::read(reader)?))
-            })?,
+            seen,
+            kept,
+            space,
+            unusual_drivers: unusual_drivers.unwrap_or_default(),
         };
         let is_ordered = known.seen.is_sorted_by(|one, next| one.entity < next.entity);
         if is_ordered && known.kept.len() <= MAX_KEPT {
@@ -148,6 +170,25 @@ impl Known {
         } else {
             Err(wrong)
         }
+    }
+}
+
+/// Bits of what follows the stamps.
+const HAS_SPACE: u8 = 1;
+const HAS_UNUSUAL: u8 = 2;
+
+/// Reads the entities with unusual drivers: at least one.
+fn take_unusual_drivers(reader: &mut Reader<'_>) -> Result<Vec<EntityId>, Malformed> {
+    let wrong = reader.malformed("unusual drivers");
+    let count = reader.count(1, "unusual drivers")?;
+    if count == 0 || count > MAX_STAMPS {
+        return Err(wrong);
+    }
+    let entities: Vec<EntityId> = (0..count).map(|_| take_entity(reader)).collect::<Result<_, _>>()?;
+    if entities.is_sorted_by(|one, next| one < next) {
+        Ok(entities)
+    } else {
+        Err(wrong)
     }
 }
 
@@ -176,6 +217,8 @@ fn take_stamps(reader: &mut Reader<'_>, left: &mut usize) -> Result<Vec<Stamp>, 
 pub enum ToServerDatagram {
     /// The client moved the entity that it controls.
     Moved(Moved),
+    /// The client moved another entity, which it drives.
+    Drove(Drove),
     /// The client acknowledges movements that it has read; any of these may be lost.
     MovementAck {
         view: u64,
@@ -191,6 +234,18 @@ pub struct Moved {
     pub sequence: u64,
     pub position: Position,
     pub direction: Direction,
+}
+
+/// The position to which the client has moved another entity, which it drives ([`ViewItem::Drives`](super::ViewItem));
+/// the newest wins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drove {
+    pub entity: EntityId,
+    /// The history number up to which the client was shown it. A movement that was made before the client was shown the
+    /// entity's last placement is ignored.
+    pub upto: HistoryNumber,
+    /// As in [`Moved`], of which it is one.
+    pub moved: Moved,
 }
 
 impl ToServer {
@@ -261,15 +316,29 @@ fn take_call(is_oldest: bool, reader: &mut Reader<'_>) -> Result<Call, Malformed
     })
 }
 
+impl Moved {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_number(out, self.sequence);
+        put_position(out, self.position);
+        put_direction(out, self.direction);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            sequence: reader.number("sequence")?,
+            position: take_position(reader)?,
+            direction: take_direction(reader)?,
+        })
+    }
+}
+
 impl ToServerDatagram {
     /// Appends the datagram.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             ToServerDatagram::Moved(moved) => {
                 out.push(1);
-                put_number(out, moved.sequence);
-                put_position(out, moved.position);
-                put_direction(out, moved.direction);
+                moved.write(out);
             }
             ToServerDatagram::MovementAck { view, ack } => {
                 out.push(2);
@@ -277,6 +346,12 @@ impl ToServerDatagram {
                 [ack.tick, ack.before]
                     .iter()
                     .for_each(|half| out.extend(half.to_le_bytes()));
+            }
+            ToServerDatagram::Drove(Drove { entity, upto, moved }) => {
+                out.push(3);
+                put_entity(out, *entity);
+                put_number(out, upto.0);
+                moved.write(out);
             }
         }
     }
@@ -289,11 +364,7 @@ impl ToServerDatagram {
         let reader = &mut Reader::new(bytes);
         let wrong = reader.malformed("client datagram");
         let datagram = match reader.byte("client datagram")? {
-            1 => ToServerDatagram::Moved(Moved {
-                sequence: reader.number("sequence")?,
-                position: take_position(reader)?,
-                direction: take_direction(reader)?,
-            }),
+            1 => ToServerDatagram::Moved(Moved::read(reader)?),
             2 => ToServerDatagram::MovementAck {
                 view: reader.number("view")?,
                 ack: MovementAck {
@@ -301,6 +372,11 @@ impl ToServerDatagram {
                     before: u16::from_le_bytes(reader.array("ticks before")?),
                 },
             },
+            3 => ToServerDatagram::Drove(Drove {
+                entity: take_entity(reader)?,
+                upto: HistoryNumber(reader.ordinal("history number")?),
+                moved: Moved::read(reader)?,
+            }),
             _ => return Err(wrong),
         };
         reader.finish("end of client datagram")?;

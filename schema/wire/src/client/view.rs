@@ -100,6 +100,9 @@ pub enum ViewItem {
         position: Position,
         direction: Direction,
     },
+    /// Whether the client moves it from now on. When it enters or returns, the client moves it if it is its own. When a
+    /// view starts anew, the client goes on as before, and says so in [`super::Stamps`].
+    Drives { entity: EntityId, drives: bool },
 }
 
 /// A datagram to a client that can be decoded on its own. One that begins with [`super::volatile::KIND`] is for the
@@ -174,7 +177,8 @@ impl ViewItem {
             | ViewItem::Space { entity, .. }
             | ViewItem::SpaceData { entity, .. }
             | ViewItem::Level { entity, .. }
-            | ViewItem::Return { entity, .. } => *entity,
+            | ViewItem::Return { entity, .. }
+            | ViewItem::Drives { entity, .. } => *entity,
         }
     }
 
@@ -187,7 +191,7 @@ impl ViewItem {
             | ViewItem::Update { events: bytes, .. } => 12 + bytes.len(),
             ViewItem::Enter { .. } => 36,
             ViewItem::SpaceData { entry, .. } => 18 + entry.value.len(),
-            ViewItem::Leave { .. } | ViewItem::Space { .. } => 6,
+            ViewItem::Leave { .. } | ViewItem::Space { .. } | ViewItem::Drives { .. } => 6,
             ViewItem::Placed { .. } | ViewItem::Return { .. } => 30,
         }
     }
@@ -203,6 +207,7 @@ impl ViewItem {
             ViewItem::Level { .. } => 7,
             ViewItem::Return { .. } => 8,
             ViewItem::SpaceData { .. } => 9,
+            ViewItem::Drives { .. } => 10,
         });
         put_entity(out, self.entity());
         match self {
@@ -236,6 +241,7 @@ impl ViewItem {
             } => put_place(out, *position, *direction),
             ViewItem::Space { space, .. } => put_number(out, u64::from(space.0)),
             ViewItem::SpaceData { entry, .. } => entry.write(out),
+            ViewItem::Drives { drives, .. } => out.push(u8::from(*drives)),
             ViewItem::Level { level, properties, .. } => {
                 out.push(*level);
                 put_bytes(out, properties);
@@ -290,8 +296,20 @@ impl ViewItem {
                 entity,
                 entry: SpaceEntry::read(reader)?,
             }),
+            10 => take_drives(reader, entity),
             _ => Err(wrong),
         }
+    }
+}
+
+fn take_drives(reader: &mut Reader<'_>, entity: EntityId) -> Result<ViewItem, Malformed> {
+    let wrong = reader.malformed("drives");
+    match reader.byte("drives")? {
+        drives @ (0 | 1) => Ok(ViewItem::Drives {
+            entity,
+            drives: drives == 1,
+        }),
+        _ => Err(wrong),
     }
 }
 

@@ -12,9 +12,10 @@ use annals_ids::{
 };
 use annals_wire::client::{
     Ban, Call, CallRefusal, CloseReason, Credentials, DownloadBegun, DownloadChunk, DownloadId, DownloadProgress,
-    GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved, Movements,
-    Moves, Password, Proof, Queued, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
-    ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, protocol_hash, volatile::MovementAck,
+    Drove, GRAMMAR, Hello, HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, Move, Moved,
+    Movements, Moves, Password, Proof, Queued, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient,
+    ToClientDatagram, ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, protocol_hash,
+    volatile::MovementAck,
 };
 
 use crate::support::{Any, KINDS};
@@ -186,6 +187,29 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
         is_oldest: false,
         message: vec![2, 5, b'h', b'e', b'l', b'l', b'o'],
     };
+    let mut frames = vec![
+        ("call", ToServer::Call(call.clone())),
+        (
+            "call: all earlier ones are confirmed",
+            ToServer::Call(Call {
+                is_oldest: true,
+                ..call
+            }),
+        ),
+        ("bye", ToServer::Bye),
+        (
+            "download progress",
+            ToServer::DownloadProgress(DownloadProgress {
+                id: download(),
+                upto: 300,
+            }),
+        ),
+    ];
+    frames.extend(stamps());
+    frames
+}
+
+fn stamps() -> Vec<(&'static str, ToServer)> {
     let known = Known {
         seen: vec![
             Stamp::new(EntityId(7), HistoryNumber(12)),
@@ -197,20 +221,18 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
         ],
         kept: vec![Stamp::new(EntityId(5), HistoryNumber(2))],
         space: None,
+        unusual_drivers: Vec::new(),
+    };
+    let driving = Known {
+        seen: known.seen.clone(),
+        unusual_drivers: vec![EntityId(7), ENTITY],
+        ..Known::default()
     };
     let with_space = Known {
         space: Some((SpaceId(300), [(0, VERSION), (256, VERSION)].into_iter().collect())),
         ..Known::default()
     };
     vec![
-        ("call", ToServer::Call(call.clone())),
-        (
-            "call: all earlier ones are confirmed",
-            ToServer::Call(Call {
-                is_oldest: true,
-                ..call
-            }),
-        ),
         (
             "stamps",
             ToServer::Stamps(Stamps {
@@ -228,19 +250,19 @@ fn to_server() -> Vec<(&'static str, ToServer)> {
             }),
         ),
         (
+            "stamps of one that drives others",
+            ToServer::Stamps(Stamps {
+                source: Part::Cell,
+                view: 2,
+                known: driving,
+            }),
+        ),
+        (
             "stamps of one that has nothing",
             ToServer::Stamps(Stamps {
                 source: Part::Base,
                 view: 1,
                 known: Known::default(),
-            }),
-        ),
-        ("bye", ToServer::Bye),
-        (
-            "download progress",
-            ToServer::DownloadProgress(DownloadProgress {
-                id: download(),
-                upto: 300,
             }),
         ),
     ]
@@ -402,6 +424,8 @@ fn placing_items() -> Vec<(&'static str, ViewItem)> {
                 },
             },
         ),
+        ("view: drives", ViewItem::Drives { entity, drives: true }),
+        ("view: no longer drives", ViewItem::Drives { entity, drives: false }),
     ]
 }
 
@@ -425,6 +449,18 @@ fn to_server_datagrams() -> Vec<(&'static str, ToServerDatagram)> {
                     before: 0b1011,
                 },
             },
+        ),
+        (
+            "drove",
+            ToServerDatagram::Drove(Drove {
+                entity: ENTITY,
+                upto: HistoryNumber(300),
+                moved: Moved {
+                    sequence: 1_001,
+                    position,
+                    direction,
+                },
+            }),
         ),
     ]
 }

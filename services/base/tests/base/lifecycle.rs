@@ -6,7 +6,9 @@ use annals_event::{Body, Call};
 use annals_ids::{DatabaseId, EntityId, OwnerId, Part};
 use annals_wire::{
     bus::{Message, ViewMessage},
-    client::{CloseReason, Known, Moved, Movements, Reads, Stamps, ToServer, ToServerDatagram, volatile::MovementAck},
+    client::{
+        CloseReason, Drove, Known, Moved, Movements, Reads, Stamps, ToServer, ToServerDatagram, volatile::MovementAck,
+    },
 };
 
 use crate::{
@@ -316,11 +318,26 @@ fn movement_and_stamps_reach_the_witness() {
     let connection = player.connection;
     let datagram = ToServerDatagram::Moved(moved);
     host.role(BaseInput::Datagram { connection, datagram });
+    let (entity, upto) = (annals_ids::EntityId(700), annals_ids::HistoryNumber(12));
+    let datagram = ToServerDatagram::Drove(Drove { entity, upto, moved });
+    host.role(BaseInput::Datagram { connection, datagram });
     host.settle();
     cell.work(&mut host);
     let session = player.session;
     let (position, direction) = (moved.position, moved.direction);
     let expected = [
+        ViewMessage::Drove {
+            session,
+            entity: avatar,
+            driven: entity,
+            upto,
+            sequence: 9,
+            place: annals_event::Place {
+                position,
+                direction,
+                ..annals_event::Place::default()
+            },
+        },
         ViewMessage::Moved {
             session,
             entity: avatar,

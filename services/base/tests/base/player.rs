@@ -369,6 +369,7 @@ impl Player {
             ViewItem::Placed { .. }
             | ViewItem::Space { .. }
             | ViewItem::SpaceData { .. }
+            | ViewItem::Drives { .. }
             | ViewItem::Level { .. }
             | ViewItem::Return { .. } => {
                 panic!("a base part has no position")

@@ -11,7 +11,7 @@ use std::{
 use annals_client::{CallError, Client, EndReason, Event, SILENCE, Showing, What, walk::Walk};
 use annals_def::Value;
 use annals_ids::{CallNumber, EntityId, Part, Position, TypeId};
-use annals_wire::client::LoginRefusal;
+use annals_wire::client::{CallRefusal, LoginRefusal};
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, timeout_at},
@@ -344,17 +344,13 @@ impl<'b, 'p> Session<'b, 'p> {
                 part,
                 number,
                 reason,
-            } => {
-                let call = (entity, part, number);
-                let called = self.recent_calls.iter().rev().find(|(recent, _)| *recent == call);
-                let driven = called.map(|(_, driven)| *driven);
-                *report.refused.entry((driven, reason)).or_default() += 1;
-            }
+            } => self.refused((entity, part, number), reason),
             Event::CallsLost { numbers, .. } => report.lost_calls += numbers.len() as u64,
             Event::RateWarned => report.rate_warnings += 1,
             Event::Entered { .. }
             | Event::Left { .. }
             | Event::SpaceEntered { .. }
+            | Event::Drives { .. }
             | Event::SpaceDataChanged { .. }
             | Event::Queued { .. }
             | Event::Banned(_)
@@ -364,6 +360,12 @@ impl<'b, 'p> Session<'b, 'p> {
             | Event::Ended(_) => {}
         }
         Ok(())
+    }
+
+    fn refused(&mut self, call: (EntityId, Part, CallNumber), reason: CallRefusal) {
+        let called = self.recent_calls.iter().rev().find(|(recent, _)| *recent == call);
+        let driven = called.map(|(_, driven)| *driven);
+        *self.bot.report.refused.entry((driven, reason)).or_default() += 1;
     }
 
     fn write(&mut self, event: &Event, away: u64) -> io::Result<()> {

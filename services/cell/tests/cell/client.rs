@@ -28,6 +28,8 @@ pub(crate) struct Client {
     /// When the view was begun.
     begun: Mono,
     pub(crate) known: BTreeMap<EntityId, Seen>,
+    /// Whether it moves an entity, as the server has sent. Of others it moves its own.
+    drives: BTreeMap<EntityId, bool>,
     /// What it keeps of entities that left, oldest first.
     kept: VecDeque<(EntityId, Seen)>,
     /// Everything that it was ever shown, for comparison with the log.
@@ -86,6 +88,7 @@ impl Client {
             sequence: 0,
             begun: Mono(0),
             known: BTreeMap::new(),
+            drives: BTreeMap::new(),
             kept: VecDeque::new(),
             shown: Vec::new(),
             items: Vec::new(),
@@ -124,6 +127,7 @@ impl Client {
             seen: self.known.iter().map(|(entity, seen)| stamp(*entity, seen)).collect(),
             kept: self.kept.iter().map(|(entity, seen)| stamp(*entity, seen)).collect(),
             space: self.space.map(|space| (space, self.data.versions())),
+            unusual_drivers: self.unusual_drivers(),
         }
     }
 
@@ -205,6 +209,7 @@ impl Client {
             }
             ViewItem::Leave { entity } => {
                 let seen = self.known.remove(&entity).expect("only what is there leaves");
+                self.drives.remove(&entity);
                 self.kept.push_back((entity, seen));
                 if self.kept.len() > MAX_KEPT {
                     self.kept.pop_front();
@@ -218,7 +223,33 @@ impl Client {
                     .expect("it is there");
                 self.known.insert(entity, Seen { position, tick, ..seen });
             }
+            ViewItem::Drives { entity, drives } => {
+                assert!(self.known.contains_key(&entity), "it is there");
+                assert_ne!(self.drives(entity), drives, "it changes");
+                self.drives.insert(entity, drives);
+            }
             held => self.held_item(held),
+        }
+    }
+
+    fn unusual_drivers(&self) -> Vec<EntityId> {
+        let unusual = self
+            .drives
+            .iter()
+            .filter(|(entity, drives)| **drives != (**entity == self.entity));
+        unusual.map(|(entity, _)| *entity).collect()
+    }
+
+    /// Whether it moves an entity, as far as it knows.
+    pub(crate) fn drives(&self, entity: EntityId) -> bool {
+        self.drives.get(&entity).copied().unwrap_or(entity == self.entity)
+    }
+
+    /// It moves an entity.
+    pub(crate) fn drive(&mut self, entity: EntityId, position: Position) {
+        let drives = self.drives(entity);
+        if let Some(seen) = self.known.get_mut(&entity).filter(|_| drives) {
+            seen.position = position;
         }
     }
 

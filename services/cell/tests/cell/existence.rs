@@ -2,7 +2,7 @@
 
 use annals_cell::CellInput;
 use annals_def::Value;
-use annals_event::{Body, Call, CellCreation, Link, Place, Trace};
+use annals_event::{Body, Call, CellCreation, Driver, Link, Place, Trace};
 use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, Mailbox, MemberId, OwnerId, Part, TypeId};
 use annals_node::{Input, Output, Request};
 use annals_wire::bus::{CallMessage, Envelope, GhostImage, GhostMessage, Message};
@@ -270,6 +270,7 @@ fn a_home_answers_that_an_entity_is_gone_whatever_arrives_late() {
         session: None,
         history: HistoryNumber(900),
         place: place(40.0, 0.0),
+        driver: Driver::Client,
         properties: Vec::new(),
     };
     let image = GhostMessage::Image {

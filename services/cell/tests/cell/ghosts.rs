@@ -2,7 +2,7 @@
 
 use annals_cell::CellInput;
 use annals_def::Value;
-use annals_event::{Call, Link, Trace};
+use annals_event::{Call, Driver, Link, Trace};
 use annals_ids::{Address, CallNumber, EntityId, HistoryNumber, MemberId, OwnerId, SessionId};
 use annals_node::{Input, Output};
 use annals_wire::{
@@ -552,6 +552,7 @@ fn outdated_ghost_messages_are_ignored() {
         session: None,
         history,
         place: place(30.0, 0.0),
+        driver: Driver::Client,
         properties: vec![(MemberId(0), Value::Int(strength))],
     };
     let before = HistoryNumber(ghost.history().0 - 1);

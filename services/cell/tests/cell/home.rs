@@ -47,13 +47,8 @@ pub(crate) enum HomeInput {
         view: u64,
         ack: MovementAck,
     },
-    /// From a client.
-    Moved {
-        session: SessionId,
-        entity: EntityId,
-        sequence: u64,
-        place: Place,
-    },
+    /// From the client of an entity: it moved that or another one.
+    Moved(EntityId, ViewMessage),
 }
 
 /// A home and proxy, as a role.
@@ -147,7 +142,11 @@ impl Home {
 
     fn pass_on(cx: &mut OwnerContext, entity: EntityId, message: ViewMessage) {
         let Some(to) = Self::cell(cx, entity) else { return };
-        if matches!(message, ViewMessage::Moved { .. } | ViewMessage::MovementAck { .. }) {
+        let is_volatile = matches!(
+            message,
+            ViewMessage::Moved { .. } | ViewMessage::Drove { .. } | ViewMessage::MovementAck { .. }
+        );
+        if is_volatile {
             cx.send_volatile(entity, to, Message::View(message));
         } else {
             cx.send(to, Message::View(message));
@@ -219,20 +218,7 @@ impl Role for Home {
                 };
                 Self::pass_on(cx, entity, said);
             }
-            HomeInput::Moved {
-                session,
-                entity,
-                sequence,
-                place,
-            } => {
-                let moved = ViewMessage::Moved {
-                    session,
-                    entity,
-                    sequence,
-                    place,
-                };
-                Self::pass_on(cx, entity, moved);
-            }
+            HomeInput::Moved(entity, moved) => Self::pass_on(cx, entity, moved),
         }
     }
 

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use annals_event::Driver;
 use annals_ids::{EntityId, Epoch, HistoryNumber, OwnerId};
 use annals_node::{Input, Output};
 use annals_wire::bus::{Envelope, GhostImage, GhostMessage, Message, Shown};
@@ -170,6 +171,7 @@ impl Telling<'_> {
                 session: None,
                 history,
                 place: place(10.0, 0.0),
+                driver: Driver::Client,
                 properties: Vec::new(),
             };
             let image = Box::new(image);

@@ -11,6 +11,7 @@ mod controllers;
 mod costs;
 mod cut_logs;
 mod directed;
+mod driving;
 mod errors;
 mod existence;
 mod faults;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use annals_def::{Reach, Schema, Volatile};
+use annals_def::{DetailedPosition, Reach, Schema, Volatile};
 use annals_ids::{EntityId, Position, SessionId, Tick};
 use annals_node::Role as _;
 use annals_wire::client::{
@@ -150,6 +150,31 @@ fn predicted_movements_take_a_fraction_of_the_bytes() {
         silent > 2 * ours && silent * 2 < plain,
         "{silent} bytes where {ours} would do"
     );
+}
+
+/// Positions of a type with `DetailedPosition` are not rounded to steps of the packing.
+#[test]
+fn detailed_positions_are_exact() {
+    let mut types = schema().types().to_vec();
+    types[usize::from(AVATAR.0)].detailed_position = Some(DetailedPosition { latest_only: false });
+    let detailed = Arc::new(Schema::new(types, Vec::new(), Vec::new()));
+    for (schema, is_detailed) in [(detailed, true), (schema(), false)] {
+        let mut world = World::of(212, schema);
+        crowd(&mut world, 4);
+        let mut trail = Trail::new();
+        walk_about(&mut world, 4, 40, |world| follow(world, 100, &mut trail));
+        let mut exact = 0;
+        for (tick, motion) in &world.client(1).motions {
+            let (Placing::Full(found) | Placing::Exact(found)) = motion.placing else {
+                panic!("{motion:?} at {tick:?}");
+            };
+            let meant = trail.get(&(*tick, motion.entity));
+            exact += usize::from(meant.is_some_and(|meant| meant.contains(&found)));
+        }
+        let all = world.client(1).motions.len();
+        assert!(all > 50, "{all} movements");
+        assert_eq!(exact == all, is_detailed, "{exact} of {all} are exact");
+    }
 }
 
 #[test]

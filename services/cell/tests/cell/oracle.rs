@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use annals_def::{EntityType, Schema, Value, as_shown, change_as_shown};
-use annals_event::{Body, Call, Event, Image, OwnerState, Place, Subject};
+use annals_event::{Body, Call, Driver, Event, Image, OwnerState, Place, Subject};
 use annals_ids::{Address, EntityId, HistoryNumber, MemberId, OwnerId, Part, WorldTime};
 use annals_node::{Showing, Viewer};
 use annals_wire::client::{ClientMember, Movements, Reply, Shown};
@@ -110,6 +110,8 @@ pub(crate) fn check_ghosts(world: &World) {
                 "ghost of {entity} on {id}"
             );
             assert_eq!(ghost.place(), *place, "ghost of {entity} on {id}");
+            let driver = image.cell().expect("it is a cell part").movement_control.driver;
+            assert_eq!(ghost.driver(), driver, "ghost of {entity} on {id}");
             let entity_type = world.cx(id).type_of(image.type_id).expect("it exists");
             let held = image.properties.iter().filter(|(member, _)| {
                 entity_type
@@ -173,6 +175,14 @@ pub(crate) fn check_view(world: &World, client: &Client) {
         );
         check_properties(world, client, (*entity, seen), own.position.distance(place.position));
         let own = *entity == client.entity;
+        let driver = image.cell().expect("it is a cell part").movement_control.driver;
+        let drives = driver == Driver::ClientOf(client.entity) || (own && driver == Driver::Client);
+        assert_eq!(
+            client.drives(*entity),
+            drives,
+            "client {} and {entity}, moved by {driver:?}",
+            client.session
+        );
         if !own {
             let missed = |seen: f32, real: f32| (seen - real).abs() > coarsest(world.movements);
             assert!(

@@ -3,6 +3,7 @@
 use annals_def::{Path, Value};
 use annals_ids::{EntityId, SessionId};
 use annals_node::Context;
+use annals_wire::bus::ViewMessage;
 use annals_wire::client::{Known, Movements, Shown, Stamp, ViewItem};
 
 use crate::{
@@ -34,6 +35,7 @@ fn told(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
             ViewItem::Return { .. } => "return",
             ViewItem::Space { .. } => "space",
             ViewItem::SpaceData { .. } => "space data",
+            ViewItem::Drives { .. } => "drives",
         })
         .collect()
 }
@@ -244,11 +246,14 @@ fn invalid_client_movements_are_ignored() {
     world.run(500);
     world.walk(1, -21.0, 0.0);
     world.run(200);
-    let moved = |session, entity, sequence, x: f32, z: f32| HomeInput::Moved {
-        session: SessionId(session),
-        entity,
-        sequence,
-        place: place(x, z),
+    let moved = |session, entity, sequence, x: f32, z: f32| {
+        let moved = ViewMessage::Moved {
+            session: SessionId(session),
+            entity,
+            sequence,
+            place: place(x, z),
+        };
+        HomeInput::Moved(entity, moved)
     };
     for nonsense in [
         moved(1, entity, 5, f32::NAN, 0.0),
@@ -382,8 +387,7 @@ fn stamps_of_another_client_or_an_earlier_view_are_ignored() {
             view,
             known: Known {
                 seen: vec![Stamp::new(EntityId(999), annals_ids::HistoryNumber(3))],
-                kept: Vec::new(),
-                space: None,
+                ..Known::default()
             },
             movements: world.movements,
         });

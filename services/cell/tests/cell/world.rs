@@ -9,7 +9,7 @@ use std::{
 use annals_cell::{CellInput, CellRole};
 use annals_def::{Schema, Value};
 use annals_event::{CellCreation, Image, Place};
-use annals_ids::{EntityId, MemberId, OwnerId, SessionId, SpaceId, TypeId, WallTime, WorldTime};
+use annals_ids::{EntityId, HistoryNumber, MemberId, OwnerId, SessionId, SpaceId, TypeId, WallTime, WorldTime};
 use annals_node::{
     Input, Output, OwnerContext, PanicPolicy,
     outbound::{OutboundAnswer, OutboundCall, answered},
@@ -445,12 +445,41 @@ impl World {
         let client = self.clients.get_mut(&session).expect("there is such a client");
         client.moved += 1;
         let (entity, sequence) = (client.entity, client.moved);
-        self.tell_home(HomeInput::Moved {
+        let moved = ViewMessage::Moved {
             session,
             entity,
             sequence,
             place,
-        });
+        };
+        self.tell_home(HomeInput::Moved(entity, moved));
+    }
+
+    /// A client moves another entity than its own, whether it may or not.
+    pub(crate) fn drive(&mut self, session: u64, driven: EntityId, x: f32, z: f32) {
+        let upto = self.client(session).known.get(&driven).map(|seen| seen.history);
+        let client = self
+            .clients
+            .get_mut(&SessionId(session))
+            .expect("there is such a client");
+        client.drive(driven, place(x, z).position);
+        self.drive_as_of(session, (driven, upto.unwrap_or(HistoryNumber(0))), (x, z));
+    }
+
+    /// A client sends a movement of another entity as if it were shown it up to that number.
+    pub(crate) fn drive_as_of(&mut self, session: u64, (driven, upto): (EntityId, HistoryNumber), (x, z): (f32, f32)) {
+        let session = SessionId(session);
+        let client = self.clients.get_mut(&session).expect("there is such a client");
+        client.moved += 1;
+        let (entity, sequence, place) = (client.entity, client.moved, place(x, z));
+        let drove = ViewMessage::Drove {
+            session,
+            entity,
+            driven,
+            upto,
+            sequence,
+            place,
+        };
+        self.tell_home(HomeInput::Moved(entity, drove));
     }
 
     pub(crate) fn client(&self, session: u64) -> &Client {

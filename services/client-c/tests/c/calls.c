@@ -398,6 +398,13 @@ static void calls_of_a_client(annals_client *client) {
   position.x = (float)NAN;
   CHECK(!annals_client_move(client, position, direction, &error));
   EXPECT(ARGUMENT, "finite");
+  CHECK(!annals_client_move_entity(client, 1, position, direction, &error));
+  EXPECT(ARGUMENT, "finite");
+  position.x = 0;
+  CHECK(!annals_client_move_entity(client, 1, position, direction, &error) && error == NULL);
+  CHECK(!annals_client_move_entity(NULL, 1, position, direction, &error));
+  EXPECT(ARGUMENT, "client");
+  CHECK(!annals_client_drives(client, 1) && !annals_client_drives(NULL, 1));
   annals_client_leave(NULL);
   annals_client_cut(NULL);
   annals_client_cut(client);

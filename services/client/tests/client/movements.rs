@@ -123,7 +123,7 @@ impl Table {
                 Output::Login { attempt, .. } | Output::Connect { attempt, .. } => self.attempt = attempt,
                 Output::Datagram(bytes) => match ToServerDatagram::read(&bytes).unwrap() {
                     ToServerDatagram::MovementAck { view, ack } => self.acks.push((view, ack)),
-                    ToServerDatagram::Moved(moved) => panic!("no entity moves here: {moved:?}"),
+                    other => panic!("no entity moves here: {other:?}"),
                 },
                 _ => {}
             }

@@ -2,8 +2,8 @@
 
 mod downloads;
 mod moving;
-mod own_moves;
 mod queue;
+mod sent_moves;
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -2,7 +2,7 @@
 
 use annals_base::{BaseInput, OpenSession};
 use annals_client::{Attempt, Input as ClientInput, Output as ClientOutput};
-use annals_ids::SessionId;
+use annals_ids::{Direction, EntityId, Position, SessionId};
 use annals_node::{ConnectionId, NotOpened};
 use annals_wire::client::{
     CloseReason, Hello, Located, LoginAnswer, LoginRefusal, Secret, Ticket, ToServer, ToServerDatagram,
@@ -11,6 +11,40 @@ use annals_wire::client::{
 use super::{BASE, Player, TestRealm, station::WRITTEN};
 
 impl TestRealm {
+    /// Moves any entity in a client's view. Returns whether the client drives it
+    /// ([`Driver::ClientOf`](annals_event::Driver)).
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let mut scene = Scene::new();
+    /// # let (player, avatar) = (scene.player, scene.avatar);
+    /// assert!(scene.realm.drives(player, avatar), "its own entity");
+    /// scene.on_cell(|own| own.context.set_driver(Driver::Server));
+    /// scene.realm.pass(200);
+    /// assert!(!scene.realm.drives(player, avatar));
+    /// assert!(!scene.realm.drive(player, avatar, Position::default()));
+    /// ```
+    pub fn drive(&mut self, player: usize, entity: EntityId, position: Position) -> bool {
+        let now = self.millis();
+        let core = &mut self.players[player].core;
+        let moved = core.move_entity(now, entity, position, Direction::default());
+        self.drain(player);
+        moved
+    }
+
+    /// Whether a client moves an entity: see [`TestRealm::drive`].
+    ///
+    /// ```
+    /// # use annals_reference::*;
+    /// # let scene = Scene::new();
+    /// let (player, avatar, monster) = (scene.player, scene.avatar, scene.monster.entity);
+    /// assert!(scene.realm.drives(player, avatar) && !scene.realm.drives(player, monster));
+    /// ```
+    #[must_use]
+    pub fn drives(&self, player: usize, entity: EntityId) -> bool {
+        self.players[player].core.drives(entity)
+    }
+
     pub(super) fn player_on(&self, connection: ConnectionId) -> Option<usize> {
         let on = |player: &Player| player.connection.is_some_and(|(on, _)| on == connection);
         self.players.iter().position(on)

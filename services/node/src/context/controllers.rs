@@ -158,7 +158,7 @@ impl Context<'_> {
     }
 
     /// Rides another entity, in a seat relative to it, until it alights or the vehicle ceases to exist
-    /// (`boardVehicle`). Meanwhile positions sent by its client have no lasting effect: the seat determines its place.
+    /// (`boardVehicle`). Meanwhile positions sent by a client have no lasting effect: the seat determines its place.
     ///
     /// ```
     /// # use annals_reference::*;

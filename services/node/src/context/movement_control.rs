@@ -19,14 +19,21 @@ impl Context<'_> {
         self.image().cell().map(|cell| cell.movement_control)
     }
 
-    /// Sets who moves this part: its client if it has one, or only behaviour and controllers. A client that sends
-    /// another place is corrected.
+    /// Sets who moves this part (`controlledBy`): its client if it has one, only behaviour and controllers, or the
+    /// client of another entity. Clients learn whether they move an entity; one that sends another place although it
+    /// does not is corrected.
+    ///
+    /// The client of another entity moves this one while that entity has it in view. Otherwise nobody does: if the
+    /// other entity ends or loses its client, behaviour chooses another driver.
     ///
     /// ```
     /// # use annals_reference::*;
     /// # on_cell(|own| {
     /// // A cutscene: the client cannot move.
     /// own.context.set_driver(Driver::Server)?;
+    /// // A horse is ridden: the rider's client moves it.
+    /// let rider = EntityId(700);
+    /// own.context.set_driver(Driver::ClientOf(rider))?;
     /// # Ok(()) });
     /// ```
     ///
@@ -34,6 +41,10 @@ impl Context<'_> {
     /// [`Denied::CellOnly`] on a base part.
     pub fn set_driver(&mut self, driver: Driver) -> Result<(), Denied> {
         let movement_control = self.held_movement_control()?;
+        let driver = match driver {
+            Driver::ClientOf(entity) if entity == self.entity => Driver::Client,
+            driver => driver,
+        };
         self.set_movement_control(MovementControl {
             driver,
             ..movement_control
@@ -71,10 +82,13 @@ impl Context<'_> {
         if !movement_control.is_sound() {
             return Err(Denied::Speed);
         }
-        if self.movement_control() != Some(movement_control) {
+        let before = self.movement_control();
+        if before != Some(movement_control) {
             self.cx.needs(0)?;
+            // Ghosts and clients need to know the driver, and not the top speeds.
+            let is_shown = before.is_some_and(|before| before.driver != movement_control.driver);
             self.cx
-                .record_for(self.entity, false, Body::ControlChanged(movement_control));
+                .record_for(self.entity, is_shown, Body::ControlChanged(movement_control));
         }
         Ok(())
     }

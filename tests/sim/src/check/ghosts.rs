@@ -39,6 +39,13 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
                     image.history
                 ));
             }
+            let driver = image.cell().map(|cell| cell.movement_control.driver);
+            if driver != Some(ghost.driver()) {
+                wrong.push(format!(
+                    "owner {here}: ghost of entity {entity} has the driver {:?}, the real one {driver:?}",
+                    ghost.driver()
+                ));
+            }
             for (member, value) in ghost.properties() {
                 if image.properties.get(member) != Some(value) {
                     wrong.push(format!(

@@ -2,6 +2,7 @@
 //! property.
 
 use annals_def::Property;
+use annals_event::Driver;
 use annals_ids::{EntityId, Part};
 
 use crate::{
@@ -37,6 +38,20 @@ fn looked_at(
     let Some(image) = states.filter_map(|state| state.entities.get(&entity)).next() else {
         return vec![format!("entity {entity}, of which there is no {part} part")];
     };
+    let driven = image.cell().filter(|cell| {
+        let drives = match cell.movement_control.driver {
+            Driver::Client => is_own,
+            Driver::Server => false,
+            Driver::ClientOf(other) => client.core.controls().is_some_and(|(own, _)| own == other),
+        };
+        client.core.drives(entity) != drives
+    });
+    let driven = driven.map(|cell| {
+        format!(
+            "another driver of entity {entity} than {:?}",
+            cell.movement_control.driver
+        )
+    });
     let entity_type = world
         .schema
         .entity_type(image.type_id)
@@ -55,5 +70,5 @@ fn looked_at(
         let seen = client.core.property(entity, &property.name)?;
         (*seen != *real).then(|| format!("{seen} as {} of entity {entity}, which is {real}", property.name))
     });
-    other.collect()
+    other.chain(driven).collect()
 }

@@ -2,7 +2,7 @@
 //! movements reliably.
 
 use annals_def::Value;
-use annals_event::Place;
+use annals_event::{Driver, Place};
 use annals_ids::{Position, TimerId, TypeId};
 use annals_node::{Context, Denied};
 
@@ -60,6 +60,17 @@ pub(super) fn hear(context: &mut Context<'_>) {
     }
 }
 
+/// Lets the client of a player nearby drive the own beast; without one, only the beast moves itself.
+fn choose_driver(context: &mut Context<'_>) {
+    let near = match context.entities_in_range(REACH, Some(super::AVATAR)) {
+        Ok(found) => found.first().copied(),
+        Err(Denied::Beyond { .. } | Denied::NoMap) => None,
+        Err(denied) => panic!("{denied}"),
+    };
+    let set = context.set_driver(near.map_or(Driver::Server, Driver::ClientOf));
+    set.unwrap_or_else(|denied| panic!("{denied}"));
+}
+
 /// Whether the entity is a beast.
 pub(super) fn is_beast(context: &Context<'_>) -> bool {
     context.entity_type().id == TYPE
@@ -83,6 +94,9 @@ pub(super) fn wander(context: &mut Context<'_>, timer: TimerId, last: u64) {
     (place.position.x, place.position.z) = (step(place.position.x), step(place.position.z));
     let moved = context.move_to(place);
     moved.unwrap_or_else(|denied| panic!("{denied}"));
+    if context.roll().is_multiple_of(6) {
+        choose_driver(context);
+    }
     let (property, value) = match context.roll() % 4 {
         0 => ("rage", context.roll() % 1_000),
         1 => ("scent", context.roll() % 1_000),

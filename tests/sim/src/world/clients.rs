@@ -266,6 +266,19 @@ impl World {
             z: step(position.z, player.heading.z),
         };
         player.core.move_to(now, position, Direction::default());
+        let seen = player.core.view(Part::Cell).entities();
+        let own = player.core.controls().map(|(own, _)| own);
+        let others = seen.iter().filter(|(entity, _)| Some(**entity) != own);
+        let places: Vec<_> = others
+            .filter_map(|(entity, seen)| Some((*entity, seen.place?.0)))
+            .collect();
+        for (entity, at) in places {
+            let (x, z) = (step(at.x, position.x), step(at.z, position.z));
+            // Returns whether the client drives the entity.
+            player
+                .core
+                .move_entity(now, entity, Position { x, z, ..at }, Direction::default());
+        }
     }
 
     pub(super) fn call(&mut self, client: usize, method: &'static str, part: Part) {

@@ -73,14 +73,14 @@ impl<'w> Advice<'w, '_> {
                 continue;
             };
             let precise = root.child("DetailedPosition");
-            let is_doubled = |heir: &&EntityType| heir.volatile.position != Reach::Never && heir.appeal_radius == 0.0;
-            if let Some(section) = precise.filter(|_| heirs.iter().all(is_doubled)) {
+            let is_volatile = |heir: &&EntityType| heir.volatile.position != Reach::Never && heir.appeal_radius == 0.0;
+            if let Some(section) = precise.filter(|_| heirs.iter().all(is_volatile)) {
                 let finding = Finding::new(
-                    Rule::PositionTwice,
+                    Rule::ExactPosition,
                     section.name_span(),
-                    "the position is sent twice: volatile and exact",
+                    "each movement is sent with the exact position, in more bytes",
                 )
-                .help("remove one of the two, unless clients need the exact one");
+                .help("remove it, unless clients need more than a position that is rounded the more the farther away it is");
                 self.report(finding);
             }
             let volatile = root.child("Volatile");

@@ -5,7 +5,10 @@ use annals_event::{Body, Cause, GlobalData, GlobalEntry, GlobalScope, GlobalVers
 use annals_ids::{MemberId, Part, Position, SpaceId};
 
 use super::*;
-use crate::{bus::GlobalMessage, client::Stamp};
+use crate::{
+    bus::{GlobalMessage, ViewMessage},
+    client::{Known, Movements, Stamp, volatile::MovementAck},
+};
 
 const ENTITY: EntityId = EntityId(u64::MAX);
 const SESSION: SessionId = SessionId(4);
@@ -22,6 +25,7 @@ fn known(upto: HistoryNumber) -> Known {
             SpaceId(3),
             [(0, version(1)), (511, version(upto.0))].into_iter().collect(),
         )),
+        unusual_drivers: vec![ENTITY],
     }
 }
 
@@ -145,6 +149,7 @@ fn every_ghost_message() -> Vec<GhostMessage> {
         session: Some(SESSION),
         history: HistoryNumber(8),
         place: place(),
+        driver: Driver::ClientOf(EntityId(300)),
         properties: vec![(MemberId(0), Value::Int(-1))],
     };
     let moved = GhostMove {
@@ -209,6 +214,14 @@ fn every_view_message() -> Vec<ViewMessage> {
             sequence: 8,
             place: place(),
         },
+        ViewMessage::Drove {
+            session: SESSION,
+            entity: ENTITY,
+            driven: EntityId(300),
+            upto: HistoryNumber(5),
+            sequence: 9,
+            place: place(),
+        },
     ]
 }
 
@@ -255,6 +268,7 @@ fn sequence_numbers_beyond_the_log_limit_are_refused() {
             session: None,
             history,
             place: place(),
+            driver: Driver::Client,
             properties: Vec::new(),
         };
         let events = GhostMessage::Events {

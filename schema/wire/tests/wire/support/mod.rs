@@ -1,7 +1,7 @@
 //! Generated frames of every kind.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::net::SocketAddr;
+use std::{collections::BTreeSet, net::SocketAddr};
 
 use annals_def::Dice;
 use annals_event::{Malformed, SPACE_KEYS, SpaceEntry, SpaceVersion};
@@ -10,7 +10,7 @@ use annals_ids::{
     TypeId, WallTime,
 };
 use annals_wire::client::{
-    Ban, Call, CallRefusal, Credentials, DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, Hello,
+    Ban, Call, CallRefusal, Credentials, DownloadBegun, DownloadChunk, DownloadId, DownloadProgress, Drove, Hello,
     HelloAnswer, Known, Located, LoginAnswer, LoginRefusal, LoginRequest, MAX_DOWNLOAD_BYTES, Move, Moved, Movements,
     Moves, Password, Proof, Queued, Reads, Rejection, Secret, Stamp, Stamps, Ticket, ToClient, ToClientDatagram,
     ToServer, ToServerDatagram, Token, ViewFrame, ViewItem, Welcome, volatile::MovementAck,
@@ -279,20 +279,26 @@ fn hello_answer(dice: &mut Dice<'_>) -> HelloAnswer {
 }
 
 fn to_server_datagram(dice: &mut Dice<'_>) -> ToServerDatagram {
-    if dice().is_multiple_of(2) {
-        return ToServerDatagram::MovementAck {
+    let moved = Moved {
+        sequence: number(dice),
+        position: position(dice),
+        direction: direction(dice),
+    };
+    match dice() % 3 {
+        0 => ToServerDatagram::MovementAck {
             view: number(dice),
             ack: MovementAck {
                 tick: small(dice),
                 before: small(dice),
             },
-        };
+        },
+        1 => ToServerDatagram::Moved(moved),
+        _ => ToServerDatagram::Drove(Drove {
+            entity: entity(dice),
+            upto: HistoryNumber(ordinal(dice)),
+            moved,
+        }),
     }
-    ToServerDatagram::Moved(Moved {
-        sequence: number(dice),
-        position: position(dice),
-        direction: direction(dice),
-    })
 }
 
 fn to_server(dice: &mut Dice<'_>) -> ToServer {
@@ -321,10 +327,16 @@ fn to_server(dice: &mut Dice<'_>) -> ToServer {
             let space = dice()
                 .is_multiple_of(2)
                 .then(|| (SpaceId(small(dice).into()), versions));
+            let unusual: BTreeSet<EntityId> = (0..dice() % 4).map(|_| entity(dice)).collect();
             ToServer::Stamps(Stamps {
                 source: part(dice),
                 view: number(dice),
-                known: Known { seen, kept, space },
+                known: Known {
+                    seen,
+                    kept,
+                    space,
+                    unusual_drivers: unusual.into_iter().collect(),
+                },
             })
         }
         _ => ToServer::Bye,
@@ -416,7 +428,11 @@ fn view_frame(dice: &mut Dice<'_>) -> ViewFrame {
 
 fn view_item(dice: &mut Dice<'_>) -> ViewItem {
     let entity = entity(dice);
-    match dice() % 10 {
+    match dice() % 11 {
+        10 => ViewItem::Drives {
+            entity,
+            drives: dice().is_multiple_of(2),
+        },
         8 => ViewItem::SpaceData {
             entity,
             entry: SpaceEntry {

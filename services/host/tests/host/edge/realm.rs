@@ -270,9 +270,7 @@ async fn serve_sessions(
             Arrival::Frame(_) if !world.plays_on(epoch, connection) => {}
             Arrival::Frame(frame) => world.take(frame),
             Arrival::Datagram(ToServerDatagram::Moved(moved)) => world.follow(moved),
-            Arrival::Datagram(ToServerDatagram::MovementAck { .. }) => {
-                panic!("nothing is told that it could have heard")
-            }
+            Arrival::Datagram(other) => panic!("the client has no reason to send {other:?}"),
             Arrival::Closed(reason) => {
                 world.closed.push(reason);
                 if world.plays_on(epoch, connection) {

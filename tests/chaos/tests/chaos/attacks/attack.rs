@@ -10,9 +10,9 @@ use std::{
 
 use annals_def::split_mix;
 use annals_host::violations::Violation;
-use annals_ids::{Direction, EntityId, Part, Position, SessionId};
+use annals_ids::{Direction, EntityId, HistoryNumber, Part, Position, SessionId};
 use annals_wire::client::{
-    CloseReason, HelloAnswer, Known, MAX_UPSTREAM_FRAME, Moved, PLAY_ALPN, Proof, Secret, Stamps, ToServer,
+    CloseReason, Drove, HelloAnswer, Known, MAX_UPSTREAM_FRAME, Moved, PLAY_ALPN, Proof, Secret, Stamps, ToServer,
     ToServerDatagram,
 };
 use quinn::{ConnectionError, Endpoint};
@@ -428,8 +428,17 @@ async fn move_flood(target: Arc<Target>) {
                 },
                 direction: Direction::default(),
             };
+            // Every other one is of an entity that the client does not drive.
+            let datagram = match sequence % 2 {
+                0 => ToServerDatagram::Moved(moved),
+                _ => ToServerDatagram::Drove(Drove {
+                    entity: EntityId(sequence),
+                    upto: HistoryNumber(sequence),
+                    moved,
+                }),
+            };
             let mut bytes = Vec::new();
-            ToServerDatagram::Moved(moved).write(&mut bytes);
+            datagram.write(&mut bytes);
             let _ = session.connection.send_datagram(bytes.into());
         }
         tokio::task::yield_now().await;

@@ -1,0 +1,94 @@
+//! Entities that are moved by the client of another entity (BigWorld: `controlledBy`).
+//!
+//! The client learns from its view that it drives the entity. Its movements come to the holder of its own entity, which
+//! forwards them to the holder of the driven one, as far as it is known. Both entities may change their holders
+//! meanwhile: a movement that does not find the driven entity is lost, like any other.
+
+use annals_event::Place;
+use annals_ids::{EntityId, HistoryNumber, OwnerId, SessionId};
+use annals_node::OwnerContext;
+use annals_wire::bus::{Message, ViewMessage};
+
+use crate::{ghost_receiver::Ghost, role::CellRole, witness::client};
+
+/// A movement of an entity by the client of another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DrivenMovement {
+    pub(crate) session: SessionId,
+    /// The client's entity.
+    pub(crate) driver: EntityId,
+    /// The entity that was moved.
+    pub(crate) driven: EntityId,
+    /// The history number up to which the client was shown that entity.
+    pub(crate) upto: HistoryNumber,
+    /// Counts the client's movements.
+    pub(crate) sequence: u64,
+    /// The new place; its space is not known to the client.
+    pub(crate) place: Place,
+}
+
+impl CellRole {
+    /// Takes a movement from the client's proxy, or one that the holder of the client's entity has forwarded. Returns
+    /// whether it was rejected, and not only lost or outdated.
+    pub(crate) fn take_driven(&mut self, cx: &mut OwnerContext, from: OwnerId, movement: DrivenMovement) -> bool {
+        let DrivenMovement {
+            session,
+            driver,
+            driven,
+            ..
+        } = movement;
+        // Then the holder of the client's entity has checked that the client drives the other one. A proxy that has an
+        // outdated route to that holder has not, but the holder of the driven entity knows its driver.
+        let is_forwarded = cx.image(driver).is_none();
+        if !is_forwarded {
+            let witness = self.clients.witness(driver, client(session, from));
+            // Before its view has begun here, the client drives what the former holder has sent: the entity's holder
+            // knows its driver.
+            let Some(witness) = witness.filter(|witness| witness.awaits_view() || witness.drives(driven)) else {
+                return true;
+            };
+            let space = self.known.place(cx, driven).map(|place| place.space);
+            if let Some(space) = space {
+                witness.record_movement(
+                    driven,
+                    Place {
+                        space,
+                        ..movement.place
+                    },
+                    cx.now().mono,
+                );
+            }
+        }
+        let holder = self.known.ghosts.get(driven).map(Ghost::holder);
+        match holder.filter(|_| cx.place(driven).is_none()) {
+            // Forwarded once only: two owners that each believe that the other one holds it must not pass it on.
+            Some(_) if is_forwarded => false,
+            Some(holder) => {
+                cx.send_volatile(driver, holder, Message::View(movement.into()));
+                false
+            }
+            None => self.physics.take_driven(cx, &self.known, &movement),
+        }
+    }
+}
+
+impl From<DrivenMovement> for ViewMessage {
+    fn from(movement: DrivenMovement) -> Self {
+        let DrivenMovement {
+            session,
+            driver,
+            driven,
+            upto,
+            sequence,
+            place,
+        } = movement;
+        ViewMessage::Drove {
+            session,
+            entity: driver,
+            driven,
+            upto,
+            sequence,
+            place,
+        }
+    }
+}
