@@ -4,12 +4,60 @@
 //! forwards them to the holder of the driven one, as far as it is known. Both entities may change their holders
 //! meanwhile: a movement that does not find the driven entity is lost, like any other.
 
+use std::time::Duration;
+
 use annals_event::Place;
 use annals_ids::{EntityId, HistoryNumber, OwnerId, SessionId};
-use annals_node::OwnerContext;
+use annals_node::{OwnerContext, time::Mono};
 use annals_wire::bus::{Message, ViewMessage};
 
 use crate::{ghost_receiver::Ghost, role::CellRole, witness::client};
+
+/// Time after a client's last movement of another entity than its own after which the entity must be there. Longer than
+/// the movement takes to its holder, and its place takes to come back.
+const SETTLED_AFTER: Duration = Duration::from_secs(1);
+
+/// Where a client has an entity that it moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Driving {
+    /// `None` if it is not known.
+    place: Option<Place>,
+    /// When that was noted last.
+    noted: Mono,
+    /// When the client was last sent a place of the entity; `None` if it was not since this began.
+    placed: Option<Mono>,
+}
+
+impl Driving {
+    pub(crate) fn begun(now: Mono) -> Self {
+        Self {
+            place: None,
+            noted: now,
+            placed: None,
+        }
+    }
+
+    /// Records that the client has moved the entity there. Shortly after the client was sent a place of the entity, it is
+    /// not known which of the two came first.
+    pub(crate) fn record_movement(&mut self, now: Mono, place: Place) {
+        let is_settled = self.placed.is_none_or(|placed| now.since(placed) >= SETTLED_AFTER);
+        let place = Some(place).filter(|_| is_settled);
+        if place.is_none() || self.place != place {
+            (self.place, self.noted) = (place, now);
+        }
+    }
+
+    /// Records that the client is sent a place of the entity.
+    pub(crate) fn record_placement(&mut self, now: Mono, place: Place) {
+        (self.place, self.noted, self.placed) = (Some(place), now, Some(now));
+    }
+
+    /// Whether the client has left the entity somewhere else than at `place`: its last movements were lost or refused,
+    /// or the entity's holder died.
+    pub(crate) fn has_strayed(&self, now: Mono, place: Place) -> bool {
+        self.place != Some(place) && now.since(self.noted) >= SETTLED_AFTER
+    }
+}
 
 /// A movement of an entity by the client of another one.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The view of one entity by one client (BigWorld: entity cache): what the client has, and the items to send next.
 
-use std::{cmp::Ordering, time::Duration};
+use std::cmp::Ordering;
 
 use annals_def::LodLevel;
 use annals_event::{Body, Driver, Place};
@@ -10,6 +10,7 @@ use annals_space::Priority;
 use annals_wire::client::{Move, ViewItem};
 
 use crate::{
+    driving::Driving,
     known_entity::{KnowledgeView, KnownEntity},
     movement_encoder::{Parts, Sighting},
 };
@@ -17,10 +18,6 @@ use crate::{
 /// After this many history numbers that concerned only others, a client is sent an empty update, so that its stamp
 /// stays within the kept history. Half of that history.
 const QUIET: u64 = annals_event::HISTORY_KEPT as u64 / 2;
-
-/// Time after a client's last movement of another entity than its own after which the entity must be there. Longer than
-/// the movement takes to its holder, and its place takes to come back.
-const SETTLED_AFTER: Duration = Duration::from_secs(1);
 
 /// An entity in the view, or about to enter it.
 #[derive(Clone, Debug)]
@@ -42,14 +39,8 @@ pub(crate) struct ClientState {
     /// For each level of detail finer than the current one, the nearest first, the history number at which the client
     /// has the properties of that level.
     pub(crate) finer: Vec<HistoryNumber>,
-    /// Whether the client moves it, as far as the client was sent.
-    pub(crate) drives: bool,
-    /// Where the client has another entity than its own, which it moves; `None` if that is not known.
-    client_place: Option<Place>,
-    /// When that was noted last.
-    noted: Mono,
-    /// When the client was last sent a place of the entity that it moves; `None` if it was not in this view.
-    placed: Option<Mono>,
+    /// Where the client has it, if the client moves it, as far as it was sent that.
+    pub(crate) driving: Option<Box<Driving>>,
 }
 
 impl ClientState {
@@ -59,27 +50,27 @@ impl ClientState {
             upto,
             sent_tick: None,
             finer,
-            drives,
-            client_place: None,
-            noted: now,
-            placed: None,
+            driving: drives.then(|| Box::new(Driving::begun(now))),
         }
     }
 
-    /// Records that the client has moved another entity than its own there. Shortly after the client was sent a place of
-    /// the entity, it is not known which of the two came first.
-    pub(crate) fn record_movement(&mut self, place: Place, now: Mono) {
-        let is_settled = self.placed.is_none_or(|placed| now.since(placed) >= SETTLED_AFTER);
-        let place = Some(place).filter(|_| is_settled);
-        if place.is_none() || self.client_place != place {
-            (self.client_place, self.noted) = (place, now);
-        }
+    /// Whether the client moves it, as far as the client was sent.
+    pub(crate) fn drives(&self) -> bool {
+        self.driving.is_some()
     }
 
-    /// Whether the client, which moves the entity, has left it somewhere else than at `place`: its last movements were
-    /// lost or refused, or the entity's holder died.
-    fn has_strayed(&self, place: Place, now: Mono) -> bool {
-        self.drives && self.client_place != Some(place) && now.since(self.noted) >= SETTLED_AFTER
+    /// Whether the client, which moves the entity, has left it somewhere else than at `place`.
+    fn has_strayed(&self, now: Mono, place: Place) -> bool {
+        self.driving
+            .as_ref()
+            .is_some_and(|driving| driving.has_strayed(now, place))
+    }
+
+    /// Records that the client is sent the place of the entity.
+    fn record_placement(&mut self, now: Mono, place: Place) {
+        if let Some(driving) = &mut self.driving {
+            driving.record_placement(now, place);
+        }
     }
 
     /// The current level of detail.
@@ -148,7 +139,7 @@ pub(crate) fn show(
     let Some(showing) = Showing::new(knowledge.cx.schema(), entity, state.entity_type.id, viewer) else {
         return;
     };
-    let place = state.whereabouts.place;
+    let (now, place) = (knowledge.cx.now().mono, state.whereabouts.place);
     let away = distance(own.position, place.position);
     let showing = showing.seen_by(own.entity, own.session).from_afar(away);
     let showing = showing.counted_by(knowledge.cx.tally());
@@ -159,16 +150,16 @@ pub(crate) fn show(
     let Some(client_state) = client_state else {
         let level = level(levels, levels.len(), away);
         let finer = vec![HistoryNumber(0); level];
-        let (now, is_own) = (knowledge.cx.now().mono, viewer == Viewer::Own);
+        let is_own = viewer == Viewer::Own;
         let entered = client_state.insert(ClientState::from_report(now, state.history, finer, is_own));
         entered.sent_tick = Some(knowledge.known.sampling.local_tick());
-        entered.client_place = Some(place);
         enter(&showing.on_level(entered.level()), state, &mut updates.items);
-        tell_driver(own, (entity, state), entered, &mut updates.items);
+        tell_driver(now, own, (entity, state), entered, &mut updates.items);
+        entered.record_placement(now, place);
         return;
     };
     let jumped = catch_up(&showing, state, client_state, &mut updates.items);
-    let changed_driver = tell_driver(own, (entity, state), client_state, &mut updates.items);
+    let changed_driver = tell_driver(now, own, (entity, state), client_state, &mut updates.items);
     let level = level(levels, client_state.finer.len(), away);
     change_level(&showing, knowledge, state, (client_state, level), &mut updates.items);
     let happened = (jumped, changed_driver);
@@ -193,16 +184,16 @@ fn show_place(
     let moved = match viewer {
         _ if jumped => true,
         // Movements that were lost will not be sent again.
-        Viewer::Own if changed_driver && !client_state.drives => true,
+        Viewer::Own if changed_driver && !client_state.drives() => true,
         Viewer::Own => own.displaced,
         // Who begins or ceases to move it does so where it is.
-        Viewer::Others if changed_driver || client_state.has_strayed(place, now) => true,
+        Viewer::Others if changed_driver || client_state.has_strayed(now, place) => true,
         Viewer::Others => {
             let since = state.whereabouts.since;
             let is_unsent = client_state.sent_tick.is_none_or(|sent_tick| sent_tick < since);
             // Volatile movements are sent as datagrams below; those of other types as items, reliably.
             let is_sent_as_item = !state.entity_type.volatile.is_any();
-            !client_state.drives && (client_state.sent_tick.is_none() || (is_unsent && is_sent_as_item))
+            !client_state.drives() && (client_state.sent_tick.is_none() || (is_unsent && is_sent_as_item))
         }
     };
     if moved {
@@ -211,13 +202,12 @@ fn show_place(
             position: place.position,
             direction: place.direction,
         });
-        (client_state.client_place, client_state.noted) = (Some(place), now);
-        client_state.placed = Some(now);
+        client_state.record_placement(now, place);
     }
     if moved || client_state.sent_tick.is_none() {
         client_state.sent_tick = Some(local_tick);
     } else if viewer == Viewer::Others
-        && !client_state.drives
+        && !client_state.drives()
         && is_due
         && state.is_acknowledged
         && let Some(parts) = Parts::due(state.entity_type, distance(own.position, place.position))
@@ -236,15 +226,16 @@ fn show_place(
 
 /// Adds an item if the client moves an entity from now on, or does not move it any more. Returns whether it did.
 fn tell_driver(
+    now: Mono,
     own: Own,
     (entity, state): (EntityId, &KnownEntity<'_>),
     client_state: &mut ClientState,
     items: &mut Vec<ViewItem>,
 ) -> bool {
     let drives = own.drives(entity, state.source.driver());
-    let changes = client_state.drives != drives;
+    let changes = client_state.drives() != drives;
     if changes {
-        client_state.drives = drives;
+        client_state.driving = drives.then(|| Box::new(Driving::begun(now)));
         items.push(ViewItem::Drives { entity, drives });
     }
     changes

@@ -146,17 +146,18 @@ impl View {
 
     /// Whether the client was sent that it moves another entity than its own.
     pub(crate) fn drives(&self, entity: EntityId) -> bool {
-        self.client_state(entity)
-            .is_some_and(|client_state| client_state.drives)
+        self.client_state(entity).is_some_and(ClientState::drives)
     }
 
     /// Records that the client has moved another entity than its own there.
     pub(crate) fn record_movement(&mut self, entity: EntityId, place: Place, now: Mono) {
         let at = self.entity_views.binary_search_by_key(&entity, |found| found.entity);
-        let client_state = at.ok().and_then(|at| self.entity_views[at].client_state.as_mut());
-        client_state
-            .into_iter()
-            .for_each(|client_state| client_state.record_movement(place, now));
+        if let Ok(at) = at
+            && let Some(client_state) = &mut self.entity_views[at].client_state
+            && let Some(driving) = &mut client_state.driving
+        {
+            driving.record_movement(now, place);
+        }
     }
 
     /// What the client has of another entity than its own.
@@ -536,7 +537,7 @@ fn leave(entity_view: EntityView, kept: &mut VecDeque<(EntityId, ClientState)>, 
     } = entity_view;
     let Some(mut client_state) = client_state else { return };
     updates.items.push(ViewItem::Leave { entity });
-    client_state.drives = false;
+    client_state.driving = None;
     kept.push_back((entity, client_state));
     if kept.len() > MAX_KEPT {
         kept.pop_front();

@@ -288,9 +288,15 @@ fn client_learns_that_another_one_moves_its_entity() {
     let mut world = World::new(6);
     let [witch, victim] = [1, 2].map(|session| world.spawn(AVATAR, -12.0 + session as f32, Some(session)));
     world.run(1_000);
+    let before = placements(&world, 2, victim);
     set_driver(&mut world, victim, Driver::ClientOf(witch));
     world.run(300);
     assert!(world.client(1).drives(victim) && !world.client(2).drives(victim));
+    assert_eq!(
+        placements(&world, 2, victim),
+        before + 1,
+        "its last movements may be lost"
+    );
     world.walk(2, -9.0, 0.0);
     world.run(300);
     assert_eq!(x_of(&world, victim), -10.0);
@@ -452,4 +458,29 @@ fn forged_movements_are_rejected() {
     world.run(1_500);
     assert_eq!(x_of(&world, horse), -5.0);
     check(&world);
+}
+
+/// An entity's own client cannot keep its driver from being put back by movements that are refused.
+#[test]
+fn each_client_is_put_back_in_its_own_time() {
+    let mut world = World::new(14);
+    let [witch, victim] = [1, 2].map(|session| world.spawn(AVATAR, -12.0 + session as f32, Some(session)));
+    world.run(1_000);
+    set_driver(&mut world, victim, Driver::ClientOf(witch));
+    have(&mut world, victim, |context| {
+        context.set_top_speed(TOP, 0.0).expect("it is a speed");
+    });
+    world.run(1_000);
+    for _ in 0..20 {
+        world.walk(2, -9.0, 0.0);
+        world.run(20);
+    }
+    let before = placements(&world, 1, victim);
+    world.drive(1, victim, -40.0, 0.0);
+    for _ in 0..20 {
+        world.run(20);
+        world.walk(2, -9.0, 0.0);
+    }
+    assert_eq!(placements(&world, 1, victim), before + 1);
+    assert_eq!(world.client(1).known[&victim].position.x, -10.0);
 }
