@@ -66,9 +66,15 @@ fn client_drives_another_entity_until_behaviour_ends_it() {
         world.run(300);
         assert_eq!(x_of(&world, horse), -10.0, "nobody has let it drive");
 
+        let before = placements(&world, 1, horse);
         set_driver(&mut world, horse, Driver::ClientOf(rider));
         world.run(300);
         assert!(world.client(1).drives(horse) && !world.client(2).drives(horse));
+        assert_eq!(
+            placements(&world, 1, horse),
+            before + 1,
+            "it begins where the cell has it"
+        );
         let sent = |world: &World| {
             let moves = world.client(1).moves.get(&horse).copied().unwrap_or_default();
             moves + placements(world, 1, horse)
@@ -93,10 +99,12 @@ fn client_drives_another_entity_until_behaviour_ends_it() {
         world.drive(2, horse, -3.0, 0.0);
         world.run(300);
         assert_eq!(x_of(&world, horse), -2.0);
+        let before = placements(&world, 1, horse);
         set_driver(&mut world, horse, Driver::Client);
         world.drive(1, horse, -1.0, 0.0);
         world.run(300);
         assert_eq!(x_of(&world, horse), -2.0);
+        assert_eq!(placements(&world, 1, horse), before + 1, "it is placed once");
         let client = world.client(1);
         assert!(!client.drives(horse));
         let seen = client.known[&horse].position.x;
@@ -229,7 +237,7 @@ fn driver_is_sent_where_behaviour_moves_the_entity() {
 #[test]
 fn older_movements_are_ignored() {
     let (mut world, _, horse) = ride(3, -6.0);
-    world.faults = Faults { delay: 300_000, ..CALM };
+    (world.faults, world.overtaking) = (Faults { delay: 300_000, ..CALM }, 50);
     for step in 1..=40u8 {
         world.drive(1, horse, -6.0 + f32::from(step) * 0.1, 0.0);
         world.run(20);
@@ -309,6 +317,9 @@ fn client_learns_that_another_one_moves_its_entity() {
         "its own client is sent its place"
     );
     check(&world);
+    world.begin_view(SessionId(2));
+    world.run(1_000);
+    assert!(!world.client(2).drives(victim), "its view began anew");
     // To name an entity as its own driver is to give it back to its client.
     set_driver(&mut world, victim, Driver::ClientOf(victim));
     world.run(300);
@@ -483,4 +494,19 @@ fn each_client_is_put_back_in_its_own_time() {
     }
     assert_eq!(placements(&world, 1, victim), before + 1);
     assert_eq!(world.client(1).known[&victim].position.x, -10.0);
+}
+
+/// Movements that a former driver sends before it learns that, from another cell, leave no trace.
+#[test]
+fn former_driver_is_not_put_back_again() {
+    let (mut world, _, horse) = ride(15, 4.0);
+    set_driver(&mut world, horse, Driver::Server);
+    let newest = world.real(horse).history;
+    for step in 0..20u8 {
+        world.drive_as_of(1, (horse, newest), (4.0 + f32::from(step), 0.0));
+        world.run(5);
+    }
+    world.run(1_000);
+    assert_eq!((x_of(&world, horse), world.real(horse).history), (4.0, newest));
+    check(&world);
 }
