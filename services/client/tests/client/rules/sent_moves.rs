@@ -131,6 +131,10 @@ fn own_entity_is_not_moved_while_another_driver_is_chosen() {
     table.show(1, 3, vec![drives(OWN, true), placed(OWN)]);
     table.walk(3.0);
     assert_eq!(table.moved(), [(2, 3.0)]);
+    // The last movement before another driver was chosen is not sent again.
+    table.show(1, 4, vec![drives(OWN, false)]);
+    table.wait(10_000);
+    assert_eq!(table.moved(), []);
 }
 
 /// When a view starts anew, the client goes on as before, and the server learns which entities it moves.
