@@ -1,8 +1,12 @@
 //! The log of a process, as it is written.
 
-use std::process::Command;
+use std::{net::TcpListener, process::Command};
 
-use annals_host::telemetry::{self, Traces, trace::root_context};
+use annals_host::{
+    config::{Service, Telemetry},
+    health::Health,
+    telemetry::{self, Traces, otlp::Otlp, trace::root_context},
+};
 use opentelemetry::{Context, trace::SpanKind};
 use opentelemetry_sdk::{
     error::OTelSdkResult,
@@ -110,4 +114,30 @@ fn an_unwritable_log_does_not_stop_the_process() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains("1 passed"), "{format}: {said}");
     }
+}
+
+/// A collector that accepts connections and answers nothing costs bounded memory, and what is dropped is counted.
+#[test]
+fn spans_that_a_silent_collector_leaves_waiting_are_bounded() {
+    // As `docs/telemetry.md` says.
+    const WAITING: u64 = 4_096;
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let settings = Telemetry {
+        endpoint: Some(format!("http://{}", collector.local_addr().unwrap())),
+        trace_ratio: "1".parse().unwrap(),
+        attributes: "region=eu".parse().unwrap(),
+    };
+    let health = Health::default();
+    let realm = "bounded".parse().unwrap();
+    let otlp = Otlp::start(&settings, (&realm, Service::Cell), &health)
+        .unwrap()
+        .unwrap();
+    for call in 0..WAITING + 1_000 {
+        let trace = u128::from(call + 1).to_be_bytes();
+        let span = otlp.traces.child("call", SpanKind::Internal, &root_context(trace));
+        span.expect("each call is traced").end();
+    }
+    let dropped = health.metrics.spans_dropped.get();
+    assert!(dropped >= 1_000, "{dropped} of {} were dropped", WAITING + 1_000);
+    assert_eq!(health.metrics.spans_exported.get(), 0);
 }
