@@ -60,7 +60,7 @@ impl ClientCore {
     }
 
     /// Whether the client moves this entity: its own, unless behaviour has chosen another driver, or one of which
-    /// behaviour has chosen this client's entity as the driver ([`Event::Drives`]).
+    /// behaviour has chosen this client's entity as the driver ([`Event::Drives`](crate::Event::Drives)).
     #[must_use]
     pub fn drives(&self, entity: EntityId) -> bool {
         self.controls()
