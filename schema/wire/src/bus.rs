@@ -208,6 +208,22 @@ pub enum Shown {
     Event(Box<Event>),
 }
 
+/// A movement of an entity by the client of another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DrivenMovement {
+    pub session: SessionId,
+    /// The client's entity.
+    pub driver: EntityId,
+    /// The entity that was moved.
+    pub driven: EntityId,
+    /// The history number up to which the client was shown that entity when it moved it.
+    pub upto: HistoryNumber,
+    /// Counts the client's movements.
+    pub sequence: u64,
+    /// The new place; its space is not known to the client.
+    pub place: Place,
+}
+
 /// Messages between a witness and the proxy of its client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewMessage {
@@ -246,19 +262,7 @@ pub enum ViewMessage {
     },
     /// The client moved another entity than its own, which it drives; volatile. The holder of the client's entity
     /// forwards it to the holder of the driven one.
-    Drove {
-        session: SessionId,
-        /// The client's entity.
-        entity: EntityId,
-        /// The entity that it moved.
-        driven: EntityId,
-        /// The history number up to which the client was shown that entity when it moved it.
-        upto: HistoryNumber,
-        /// Counts the client's movements.
-        sequence: u64,
-        /// The new place.
-        place: Place,
-    },
+    Drove(DrivenMovement),
     /// The client acknowledges movements that it has read; volatile.
     MovementAck {
         session: SessionId,

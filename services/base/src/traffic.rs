@@ -6,7 +6,7 @@ use annals_event::{Link, Place, Trace};
 use annals_ids::{Address, Direction, EntityId, OwnerId, Part, Position, SessionId, SpaceId};
 use annals_node::{ClientCallStatus, ConnectionId, Output, OwnerContext};
 use annals_wire::{
-    bus::{CallMessage, Message, ViewMessage},
+    bus::{CallMessage, DrivenMovement, Message, ViewMessage},
     client::{Call, CloseReason, Drove, Moved, Movements, Stamps, ToClient, ToServer, ToServerDatagram},
 };
 
@@ -69,14 +69,14 @@ impl BaseRole {
                         position,
                         direction,
                     },
-            }) => ViewMessage::Drove {
+            }) => ViewMessage::Drove(DrivenMovement {
                 session,
-                entity,
+                driver: entity,
                 driven,
                 upto,
                 sequence,
                 place: unplaced(position, direction),
-            },
+            }),
             ToServerDatagram::MovementAck { view, ack } => ViewMessage::MovementAck {
                 session,
                 entity,

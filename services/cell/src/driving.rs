@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use annals_event::Place;
-use annals_ids::{EntityId, HistoryNumber, OwnerId, SessionId};
+use annals_ids::OwnerId;
 use annals_node::{OwnerContext, time::Mono};
-use annals_wire::bus::{Message, ViewMessage};
+use annals_wire::bus::{DrivenMovement, Message, ViewMessage};
 
 use crate::{ghost_receiver::Ghost, role::CellRole, witness::client};
 
@@ -59,22 +59,6 @@ impl Driving {
     }
 }
 
-/// A movement of an entity by the client of another one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DrivenMovement {
-    pub(crate) session: SessionId,
-    /// The client's entity.
-    pub(crate) driver: EntityId,
-    /// The entity that was moved.
-    pub(crate) driven: EntityId,
-    /// The history number up to which the client was shown that entity.
-    pub(crate) upto: HistoryNumber,
-    /// Counts the client's movements.
-    pub(crate) sequence: u64,
-    /// The new place; its space is not known to the client.
-    pub(crate) place: Place,
-}
-
 impl CellRole {
     /// Takes a movement from the client's proxy, or one that the holder of the client's entity has forwarded. Returns
     /// whether it was rejected, and not only lost or outdated.
@@ -95,16 +79,12 @@ impl CellRole {
             let Some(witness) = witness.filter(|witness| witness.awaits_view() || witness.drives(driven)) else {
                 return true;
             };
-            let space = self.known.place(cx, driven).map(|place| place.space);
-            if let Some(space) = space {
-                witness.record_movement(
-                    driven,
-                    Place {
-                        space,
-                        ..movement.place
-                    },
-                    cx.now().mono,
-                );
+            if let Some(Place { space, .. }) = self.known.place(cx, driven) {
+                let place = Place {
+                    space,
+                    ..movement.place
+                };
+                witness.record_movement(driven, place, cx.now().mono);
             }
         }
         let holder = self.known.ghosts.get(driven).map(Ghost::holder);
@@ -112,31 +92,10 @@ impl CellRole {
             // Forwarded once only: two owners that each believe that the other one holds it must not pass it on.
             Some(_) if is_forwarded => false,
             Some(holder) => {
-                cx.send_volatile(driver, holder, Message::View(movement.into()));
+                cx.send_volatile(driver, holder, Message::View(ViewMessage::Drove(movement)));
                 false
             }
             None => self.physics.take_driven(cx, &self.known, &movement),
-        }
-    }
-}
-
-impl From<DrivenMovement> for ViewMessage {
-    fn from(movement: DrivenMovement) -> Self {
-        let DrivenMovement {
-            session,
-            driver,
-            driven,
-            upto,
-            sequence,
-            place,
-        } = movement;
-        ViewMessage::Drove {
-            session,
-            entity: driver,
-            driven,
-            upto,
-            sequence,
-            place,
         }
     }
 }

@@ -12,8 +12,9 @@ use std::{collections::BTreeMap, time::Duration};
 use annals_event::{Body, Driver, Event, Image, MovementControl, OwnerState, Place};
 use annals_ids::{EntityId, HistoryNumber, Position, SessionId};
 use annals_node::{OwnerContext, time::Mono};
+use annals_wire::bus::DrivenMovement;
 
-use crate::{driving::DrivenMovement, knowledge::Knowledge, known_entity, witness::Witness};
+use crate::{knowledge::Knowledge, known_entity, witness::Witness};
 
 /// Maximum difference in latency between two messages, seconds.
 const JITTER: f32 = 0.5;

@@ -15,7 +15,6 @@ use annals_wire::{
 use crate::{
     clients::Clients,
     controllers::Controllers,
-    driving::DrivenMovement,
     existence::store,
     ghost_receiver::GhostReceiver,
     ghost_sender::GhostSender,
@@ -281,22 +280,7 @@ impl Role for CellRole {
                 view,
                 ack,
             } => self.clients.acknowledged(client(session, from), entity, view, ack),
-            ViewMessage::Drove {
-                session,
-                entity,
-                driven,
-                upto,
-                sequence,
-                place,
-            } => {
-                let movement = DrivenMovement {
-                    session,
-                    driver: entity,
-                    driven,
-                    upto,
-                    sequence,
-                    place,
-                };
+            ViewMessage::Drove(movement) => {
                 let is_rejected = self.take_driven(cx, from, movement);
                 self.counters.rejected_movements += u64::from(is_rejected);
             }

@@ -5,7 +5,7 @@ use annals_def::{Edit, Value};
 use annals_event::{Body, Call};
 use annals_ids::{DatabaseId, EntityId, OwnerId, Part};
 use annals_wire::{
-    bus::{Message, ViewMessage},
+    bus::{DrivenMovement, Message, ViewMessage},
     client::{
         CloseReason, Drove, Known, Moved, Movements, Reads, Stamps, ToServer, ToServerDatagram, volatile::MovementAck,
     },
@@ -326,9 +326,9 @@ fn movement_and_stamps_reach_the_witness() {
     let session = player.session;
     let (position, direction) = (moved.position, moved.direction);
     let expected = [
-        ViewMessage::Drove {
+        ViewMessage::Drove(DrivenMovement {
             session,
-            entity: avatar,
+            driver: avatar,
             driven: entity,
             upto,
             sequence: 9,
@@ -337,7 +337,7 @@ fn movement_and_stamps_reach_the_witness() {
                 direction,
                 ..annals_event::Place::default()
             },
-        },
+        }),
         ViewMessage::Moved {
             session,
             entity: avatar,

@@ -40,20 +40,6 @@ fn x_of(world: &World, entity: EntityId) -> f32 {
     world.reals()[&entity].1.position.x
 }
 
-fn placements(world: &World, session: u64, entity: EntityId) -> usize {
-    let items = world.client(session).items.iter();
-    let placed = items.filter(|item| matches!(item, ViewItem::Placed { entity: placed, .. } if *placed == entity));
-    placed.count()
-}
-
-fn rejected_movements(world: &World) -> u64 {
-    let owners = [WEST, MIDDLE];
-    owners
-        .map(|id| world.role(id).counters().rejected_movements)
-        .iter()
-        .sum()
-}
-
 #[test]
 fn client_drives_another_entity_until_behaviour_ends_it() {
     for kind in [AVATAR, STATUE] {
@@ -66,18 +52,18 @@ fn client_drives_another_entity_until_behaviour_ends_it() {
         world.run(300);
         assert_eq!(x_of(&world, horse), -10.0, "nobody has let it drive");
 
-        let before = placements(&world, 1, horse);
+        let before = world.placements(1, horse);
         set_driver(&mut world, horse, Driver::ClientOf(rider));
         world.run(300);
         assert!(world.client(1).drives(horse) && !world.client(2).drives(horse));
         assert_eq!(
-            placements(&world, 1, horse),
+            world.placements(1, horse),
             before + 1,
             "it begins where the cell has it"
         );
         let sent = |world: &World| {
             let moves = world.client(1).moves.get(&horse).copied().unwrap_or_default();
-            moves + placements(world, 1, horse)
+            moves + world.placements(1, horse)
         };
         let before = sent(&world);
         for step in 1..=20u8 {
@@ -99,12 +85,12 @@ fn client_drives_another_entity_until_behaviour_ends_it() {
         world.drive(2, horse, -3.0, 0.0);
         world.run(300);
         assert_eq!(x_of(&world, horse), -2.0);
-        let before = placements(&world, 1, horse);
+        let before = world.placements(1, horse);
         set_driver(&mut world, horse, Driver::Client);
         world.drive(1, horse, -1.0, 0.0);
         world.run(300);
         assert_eq!(x_of(&world, horse), -2.0);
-        assert_eq!(placements(&world, 1, horse), before + 1, "it is placed once");
+        assert_eq!(world.placements(1, horse), before + 1, "it is placed once");
         let client = world.client(1);
         assert!(!client.drives(horse));
         let seen = client.known[&horse].position.x;
@@ -144,7 +130,7 @@ fn driven_entity_crosses_boundaries() {
         world.drive(1, horse, 14.0, 0.0);
         world.run(300);
         assert_eq!(x_of(&world, horse), 14.0, "seed {seed}: forwarded to the other cell");
-        assert_eq!(rejected_movements(&world), 0, "seed {seed}");
+        assert_eq!(world.rejected_movements(), 0, "seed {seed}");
         check(&world);
     }
 }
@@ -161,27 +147,27 @@ fn driven_movement_above_the_top_speed_is_corrected() {
         world.drive(1, horse, start + 0.5, 0.0);
         world.run(300);
         assert_eq!(x_of(&world, horse), start + 0.5);
-        let before = placements(&world, 1, horse);
+        let before = world.placements(1, horse);
         world.drive(1, horse, start + 25.0, 0.0);
         // Sent before the client learns that it was put back: near enough for the top speed, and yet ignored.
         let early = world.client(1).known[&horse].history;
         world.run(300);
         assert_eq!(x_of(&world, horse), start + 0.5, "it stays where it was");
-        assert_eq!(placements(&world, 1, horse), before + 1, "its driver is corrected");
+        assert_eq!(world.placements(1, horse), before + 1, "its driver is corrected");
         assert_eq!(world.client(1).known[&horse].position.x, start + 0.5);
-        assert_eq!(rejected_movements(&world), 1);
+        assert_eq!(world.rejected_movements(), 1);
         assert!(world.client(1).known[&horse].history > early);
         world.drive_as_of(1, (horse, early), (start + 1.0, 0.0));
         world.run(300);
         assert_eq!(x_of(&world, horse), start + 0.5, "made before the correction was shown");
-        assert_eq!(rejected_movements(&world), 2);
+        assert_eq!(world.rejected_movements(), 2);
         // From where it was put back it goes on.
         for step in 1..=10u8 {
             world.drive(1, horse, start + 0.5 + f32::from(step) * 0.5, 0.0);
             world.run(100);
         }
         assert_eq!(x_of(&world, horse), start + 5.5);
-        assert_eq!(rejected_movements(&world), 2);
+        assert_eq!(world.rejected_movements(), 2);
         world.run(1_500);
         check(&world);
     }
@@ -244,7 +230,7 @@ fn older_movements_are_ignored() {
     }
     world.run(1_500);
     assert_eq!(x_of(&world, horse), -2.0);
-    assert_eq!(rejected_movements(&world), 0);
+    assert_eq!(world.rejected_movements(), 0);
 }
 
 #[test]
@@ -296,12 +282,12 @@ fn client_learns_that_another_one_moves_its_entity() {
     let mut world = World::new(6);
     let [witch, victim] = [1, 2].map(|session| world.spawn(AVATAR, -12.0 + session as f32, Some(session)));
     world.run(1_000);
-    let before = placements(&world, 2, victim);
+    let before = world.placements(2, victim);
     set_driver(&mut world, victim, Driver::ClientOf(witch));
     world.run(300);
     assert!(world.client(1).drives(victim) && !world.client(2).drives(victim));
     assert_eq!(
-        placements(&world, 2, victim),
+        world.placements(2, victim),
         before + 1,
         "its last movements may be lost"
     );
@@ -352,7 +338,7 @@ fn hand_overs_of_the_rider_do_not_interrupt() {
         .iter()
         .filter(|item| matches!(item, ViewItem::Drives { .. } | ViewItem::Placed { .. } if item.entity() == horse));
     assert_eq!(about_driving.count(), 0);
-    assert_eq!((x_of(&world, horse), rejected_movements(&world)), (x, 0));
+    assert_eq!((x_of(&world, horse), world.rejected_movements()), (x, 0));
     check(&world);
 }
 
@@ -383,11 +369,11 @@ fn behaviour_has_the_final_decision() {
     // Behaviour of this game allows nothing beyond this line.
     world.game.fence.store(-29, Ordering::Relaxed);
     for (to, is) in [(-32.0, -32.0), (-28.0, -32.0), (-30.0, -30.0)] {
-        let before = placements(&world, 1, horse);
+        let before = world.placements(1, horse);
         world.drive(1, horse, to, 0.0);
         world.run(700);
         assert_eq!(x_of(&world, horse), is, "to {to}");
-        assert_eq!(placements(&world, 1, horse), before + usize::from(to != is), "to {to}");
+        assert_eq!(world.placements(1, horse), before + usize::from(to != is), "to {to}");
     }
 }
 
@@ -464,7 +450,7 @@ fn forged_movements_are_rejected() {
         world.drive_as_of(1, (entity, newest), (-5.0, 0.0));
     }
     world.run(300);
-    assert_eq!(rejected_movements(&world), 5);
+    assert_eq!(world.rejected_movements(), 5);
     world.drive(1, horse, -5.0, 0.0);
     world.run(1_500);
     assert_eq!(x_of(&world, horse), -5.0);
@@ -486,13 +472,13 @@ fn each_client_is_put_back_in_its_own_time() {
         world.walk(2, -9.0, 0.0);
         world.run(20);
     }
-    let before = placements(&world, 1, victim);
+    let before = world.placements(1, victim);
     world.drive(1, victim, -40.0, 0.0);
     for _ in 0..20 {
         world.run(20);
         world.walk(2, -9.0, 0.0);
     }
-    assert_eq!(placements(&world, 1, victim), before + 1);
+    assert_eq!(world.placements(1, victim), before + 1);
     assert_eq!(world.client(1).known[&victim].position.x, -10.0);
 }
 

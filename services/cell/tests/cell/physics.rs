@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use annals_event::{Driver, MovementControl};
 use annals_ids::EntityId;
 use annals_node::Denied;
-use annals_wire::client::ViewItem;
 
 use crate::{
     game::AVATAR,
@@ -32,25 +31,11 @@ fn x_of(world: &World, entity: EntityId) -> f32 {
     world.reals()[&entity].1.position.x
 }
 
-fn put_back(world: &World, entity: EntityId) -> usize {
-    let items = world.client(1).items.iter();
-    let placed = items.filter(|item| matches!(item, ViewItem::Placed { entity: placed, .. } if *placed == entity));
-    placed.count()
-}
-
-fn rejected_movements(world: &World) -> u64 {
-    let owners = [WEST, MIDDLE];
-    owners
-        .map(|id| world.role(id).counters().rejected_movements)
-        .iter()
-        .sum()
-}
-
 #[test]
 fn top_speed_over_a_boundary_is_never_corrected() {
     for seed in 0..5 {
         let (mut world, entity) = player(seed, -30.0);
-        let before = (put_back(&world, entity), rejected_movements(&world));
+        let before = (world.placements(1, entity), world.rejected_movements());
         // Messages of clients are lost now and then, and all are late.
         world.faults = Faults { lost: 0, ..ROUGH };
         let mut x = -30.0;
@@ -65,7 +50,7 @@ fn top_speed_over_a_boundary_is_never_corrected() {
         world.walk(1, x, 0.0);
         world.run(2_000);
         assert_eq!(
-            (put_back(&world, entity), rejected_movements(&world)),
+            (world.placements(1, entity), world.rejected_movements()),
             before,
             "seed {seed}"
         );
@@ -79,15 +64,15 @@ fn movement_above_the_top_speed_is_corrected() {
     let (mut world, entity) = player(1, -30.0);
     world.walk(1, -29.5, 0.0);
     world.run(500);
-    let before = put_back(&world, entity);
+    let before = world.placements(1, entity);
     // 15 m in a tenth of a second: near enough that without the check it would be accepted.
     world.walk(1, -14.5, 0.0);
     world.run(300);
     assert!((x_of(&world, entity) + 29.5).abs() < 1e-3, "it stays where it was");
-    assert_eq!(put_back(&world, entity), before + 1, "its client is corrected");
+    assert_eq!(world.placements(1, entity), before + 1, "its client is corrected");
     let seen = world.client(1).known[&entity].position.x;
     assert!((seen + 29.5).abs() < 1e-3, "and the position is right: {seen}");
-    assert_eq!(rejected_movements(&world), 1);
+    assert_eq!(world.rejected_movements(), 1);
     // A client that runs at twice the speed, and ignores corrections, gets half as far.
     let mut x = -29.5;
     for _ in 0..50 {
@@ -99,7 +84,7 @@ fn movement_above_the_top_speed_is_corrected() {
     }
     let far = x_of(&world, entity) + 29.5;
     assert!(far < TOP * 1.01 * 6.5, "{far} m in 5.3 s");
-    let told = put_back(&world, entity) - before;
+    let told = world.placements(1, entity) - before;
     assert!(
         (5..16).contains(&told),
         "corrections are sent twice a second: {told} times"
@@ -107,13 +92,13 @@ fn movement_above_the_top_speed_is_corrected() {
     // A client that obeys goes on from where it was put back.
     world.run(2_000);
     let from = x_of(&world, entity);
-    let told = put_back(&world, entity);
+    let told = world.placements(1, entity);
     for step in 1..=20u8 {
         world.walk(1, from - f32::from(step) * 0.5, 0.0);
         world.run(100);
     }
     assert!((x_of(&world, entity) - (from - 10.0)).abs() < 1e-3);
-    assert_eq!(put_back(&world, entity), told);
+    assert_eq!(world.placements(1, entity), told);
     check(&world);
 }
 
@@ -121,7 +106,7 @@ fn movement_above_the_top_speed_is_corrected() {
 #[test]
 fn movement_during_a_hand_over_is_not_corrected() {
     let (mut world, entity) = player(6, -10.0);
-    let before = (put_back(&world, entity), rejected_movements(&world));
+    let before = (world.placements(1, entity), world.rejected_movements());
     let mut x = -10.0;
     for _ in 0..60 {
         x += TOP / 10.0;
@@ -132,7 +117,7 @@ fn movement_during_a_hand_over_is_not_corrected() {
     world.run(1_000);
     assert_eq!(world.holders(entity), [MIDDLE]);
     assert!((x_of(&world, entity) - x).abs() < 1e-3);
-    assert_eq!((put_back(&world, entity), rejected_movements(&world)), before);
+    assert_eq!((world.placements(1, entity), world.rejected_movements()), before);
 }
 
 /// A player went on while its cell was dead. It is not put back for that.
@@ -146,7 +131,7 @@ fn movement_during_a_cell_outage_is_not_corrected() {
                 20 => {
                     world.run(1_200);
                     world.crash(WEST);
-                    told = put_back(&world, entity);
+                    told = world.placements(1, entity);
                 }
                 26 => world.start(WEST),
                 _ => {}
@@ -157,9 +142,9 @@ fn movement_during_a_cell_outage_is_not_corrected() {
         }
         world.run(1_000);
         assert!((x_of(&world, entity) - x).abs() < 1e-3, "seed {seed}");
-        assert_eq!(rejected_movements(&world), 0, "seed {seed}");
+        assert_eq!(world.rejected_movements(), 0, "seed {seed}");
         assert!(
-            put_back(&world, entity) <= told + 1,
+            world.placements(1, entity) <= told + 1,
             "seed {seed}: only its position is sent"
         );
     }
@@ -204,11 +189,11 @@ fn an_entity_under_server_control_ignores_client_movement() {
     have(&mut world, entity, |context| {
         context.set_driver(Driver::Server).expect("it is a cell part");
     });
-    let before = put_back(&world, entity);
+    let before = world.placements(1, entity);
     world.walk(1, -29.9, 0.0);
     world.run(300);
     assert!((x_of(&world, entity) + 30.0).abs() < 1e-6);
-    assert_eq!(put_back(&world, entity), before + 1);
+    assert_eq!(world.placements(1, entity), before + 1);
     have(&mut world, entity, |context| {
         let mut place = context.place().expect("it is somewhere");
         place.position.x = -25.0;
@@ -233,12 +218,12 @@ fn game_positions_override_client_movement() {
     // Behaviour of this game allows nothing beyond this line.
     world.game.fence.store(-29, Ordering::Relaxed);
     for (to, is) in [(-29.6, -29.6), (-28.8, -29.6), (-29.2, -29.2)] {
-        let before = put_back(&world, entity);
+        let before = world.placements(1, entity);
         world.walk(1, to, 0.0);
         world.run(700);
         assert!((x_of(&world, entity) - is).abs() < 1e-6, "to {to}");
         let refused = usize::from((to - is).abs() > 1e-6);
-        assert_eq!(put_back(&world, entity), before + refused, "to {to}");
+        assert_eq!(world.placements(1, entity), before + refused, "to {to}");
     }
 }
 

@@ -17,8 +17,8 @@ use annals_node::{
 };
 use annals_wire::{
     CellArea, Space, SpaceMap,
-    bus::{Envelope, Message, ViewMessage},
-    client::{Movements, Reads},
+    bus::{DrivenMovement, Envelope, Message, ViewMessage},
+    client::{Movements, Reads, ViewItem},
 };
 
 use crate::{
@@ -471,15 +471,28 @@ impl World {
         let client = self.clients.get_mut(&session).expect("there is such a client");
         client.moved += 1;
         let (entity, sequence, place) = (client.entity, client.moved, place(x, z));
-        let drove = ViewMessage::Drove {
+        let drove = ViewMessage::Drove(DrivenMovement {
             session,
-            entity,
+            driver: entity,
             driven,
             upto,
             sequence,
             place,
-        };
+        });
         self.tell_home(HomeInput::Moved(entity, drove));
+    }
+
+    /// How often a client was sent a place of an entity as an item.
+    pub(crate) fn placements(&self, session: u64, entity: EntityId) -> usize {
+        let items = self.client(session).items.iter();
+        let placed = items.filter(|item| matches!(item, ViewItem::Placed { entity: placed, .. } if *placed == entity));
+        placed.count()
+    }
+
+    /// The movements of clients that cells have rejected.
+    pub(crate) fn rejected_movements(&self) -> u64 {
+        let counters = self.cells.keys().map(|id| self.role(*id).counters());
+        counters.map(|counters| counters.rejected_movements).sum()
     }
 
     pub(crate) fn client(&self, session: u64) -> &Client {

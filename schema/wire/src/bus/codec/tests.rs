@@ -6,7 +6,7 @@ use annals_ids::{MemberId, Part, Position, SpaceId};
 
 use super::*;
 use crate::{
-    bus::{GlobalMessage, ViewMessage},
+    bus::{DrivenMovement, GlobalMessage, ViewMessage},
     client::{Known, Movements, Stamp, volatile::MovementAck},
 };
 
@@ -214,14 +214,14 @@ fn every_view_message() -> Vec<ViewMessage> {
             sequence: 8,
             place: place(),
         },
-        ViewMessage::Drove {
+        ViewMessage::Drove(DrivenMovement {
             session: SESSION,
-            entity: ENTITY,
+            driver: ENTITY,
             driven: EntityId(300),
             upto: HistoryNumber(5),
             sequence: 9,
             place: place(),
-        },
+        }),
     ]
 }
 

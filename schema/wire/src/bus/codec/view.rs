@@ -5,7 +5,7 @@ use annals_ids::{EntityId, SessionId};
 
 use super::{EnvelopeError, WireMessage, WireViewMoved, history_number, place_bytes, whole, written};
 use crate::{
-    bus::{Message, ViewMessage},
+    bus::{DrivenMovement, Message, ViewMessage},
     client::{Known, Movements, volatile::MovementAck},
 };
 
@@ -50,7 +50,7 @@ pub(super) struct WireViewDrove {
     #[prost(uint64, tag = "1")]
     session: u64,
     #[prost(uint64, tag = "2")]
-    entity: u64,
+    driver: u64,
     #[prost(uint64, tag = "3")]
     driven: u64,
     #[prost(uint64, tag = "4")]
@@ -95,20 +95,13 @@ pub(super) fn to_wire(message: &ViewMessage) -> WireMessage {
             sequence: *sequence,
             place: place_bytes(place),
         }),
-        ViewMessage::Drove {
-            session,
-            entity,
-            driven,
-            upto,
-            sequence,
-            place,
-        } => WireMessage::ViewDrove(WireViewDrove {
-            session: session.0,
-            entity: entity.0,
-            driven: driven.0,
-            upto: upto.0,
-            sequence: *sequence,
-            place: place_bytes(place),
+        ViewMessage::Drove(movement) => WireMessage::ViewDrove(WireViewDrove {
+            session: movement.session.0,
+            driver: movement.driver.0,
+            driven: movement.driven.0,
+            upto: movement.upto.0,
+            sequence: movement.sequence,
+            place: place_bytes(&movement.place),
         }),
         ViewMessage::MovementAck {
             session,
@@ -161,14 +154,14 @@ pub(super) fn stamps_from_wire(wire: &WireStamps) -> Result<Message, EnvelopeErr
 }
 
 pub(super) fn drove_from_wire(wire: &WireViewDrove) -> Result<Message, EnvelopeError> {
-    Ok(Message::View(ViewMessage::Drove {
+    Ok(Message::View(ViewMessage::Drove(DrivenMovement {
         session: SessionId(wire.session),
-        entity: EntityId(wire.entity),
+        driver: EntityId(wire.driver),
         driven: EntityId(wire.driven),
         upto: history_number(wire.upto)?,
         sequence: wire.sequence,
         place: whole(&wire.place, take_place)?,
-    }))
+    })))
 }
 
 pub(super) fn heard_from_wire(wire: &WireViewHeard) -> Result<Message, EnvelopeError> {
