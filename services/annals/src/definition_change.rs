@@ -13,14 +13,16 @@ use annals_db::{
 use annals_def::{Plan, Rename, RenameError, Renames, Schema};
 use annals_host::{
     nats::{Bus, ConnectError},
-    process::{AskError, Settings, connect, remote_store, request},
+    process::{AskError, Settings, connect, remote_store},
 };
 use annals_store::StoreError;
 use annals_wire::{
     Subjects,
-    control::{DirectorAsk, DirectorRequest, UpgradeAction, UpgradeRealm, UpgradeStage},
+    control::{DirectorAsk, UpgradeAction, UpgradeRealm, UpgradeStage},
 };
 use thiserror::Error;
+
+use crate::director::ask_until_answered;
 
 /// Timeout of the change itself, longer than the director's. It takes a fraction of a second.
 const CHANGED_WITHIN: Duration = Duration::from_secs(30);
@@ -238,10 +240,8 @@ impl Director {
     }
 
     async fn send(&self, ask: UpgradeRealm) -> Result<UpgradeStage, NotUpgraded> {
-        let ask = DirectorRequest {
-            ask: Some(DirectorAsk::Upgrade(ask)),
-        };
-        Ok(request(&self.bus, "director", self.subjects.service("director"), &ask).await?)
+        let ask = DirectorAsk::Upgrade(ask);
+        Ok(ask_until_answered(&self.bus, &self.subjects, ask).await?)
     }
 }
 

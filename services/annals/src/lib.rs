@@ -15,6 +15,7 @@ mod definition_change;
 pub mod defs_command;
 pub mod demo_command;
 pub mod dev_command;
+mod director;
 mod kept_checkpoints;
 pub mod log_command;
 pub mod manual_command;

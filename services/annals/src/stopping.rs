@@ -5,13 +5,15 @@ use std::time::Duration;
 use annals_director::Stage;
 use annals_host::{
     nats::{Bus, ConnectError},
-    process::{AskError, request},
+    process::{AskError, ask_director},
 };
 use annals_wire::{
     Subjects,
-    control::{DirectorAsk, DirectorRequest, StopRealm, StopStage},
+    control::{DirectorAsk, StopRealm, StopStage},
 };
 use thiserror::Error;
+
+use crate::director::ask_until_answered;
 
 /// Interval between polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -58,7 +60,7 @@ impl Stopping {
     /// # Errors
     /// When the director does not answer.
     pub async fn stage(&self) -> Result<Stage, StopError> {
-        let look = self.ask(StopRealm::default()).await.map_err(StopError::NoDirector)?;
+        let look = self.order(StopRealm::default()).await.map_err(StopError::NoDirector)?;
         Ok(Stage::of_number(look.stage))
     }
 
@@ -73,7 +75,7 @@ impl Stopping {
             delay: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             go_on: 0,
         };
-        self.ask(begin).await.map(drop).map_err(StopError::NoDirector)
+        self.order(begin).await.map(drop).map_err(StopError::NoDirector)
     }
 
     /// Continues with the next stage without the processes for which the current one waits.
@@ -89,7 +91,7 @@ impl Stopping {
             go_on: stage.number(),
             ..StopRealm::default()
         };
-        self.ask(go_on).await.map(drop).map_err(StopError::NoDirector)
+        self.order(go_on).await.map(drop).map_err(StopError::NoDirector)
     }
 
     /// Reports through `say` each stage, and what delays it if it takes too long, until the director has ended too.
@@ -99,7 +101,8 @@ impl Stopping {
     pub async fn follow(&mut self, mut say: impl FnMut(String)) -> Result<(), StopError> {
         let mut silent = 0;
         loop {
-            match self.ask(StopRealm::default()).await {
+            let look = DirectorAsk::Stop(StopRealm::default());
+            match ask_director(&self.bus, &self.subjects, look).await {
                 Ok(look) => {
                     silent = 0;
                     self.tell(&look, &mut say);
@@ -135,10 +138,7 @@ impl Stopping {
         self.seen = Some((stage, named || look.overdue));
     }
 
-    async fn ask(&self, stop: StopRealm) -> Result<StopStage, AskError> {
-        let ask = DirectorRequest {
-            ask: Some(DirectorAsk::Stop(stop)),
-        };
-        request(&self.bus, "director", self.subjects.service("director"), &ask).await
+    async fn order(&self, order: StopRealm) -> Result<StopStage, AskError> {
+        ask_until_answered(&self.bus, &self.subjects, DirectorAsk::Stop(order)).await
     }
 }

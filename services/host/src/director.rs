@@ -34,7 +34,7 @@ use crate::{
     clock::{self, Clock},
     health::{DiscoveryError, Health, Readiness},
     nats::{Bus, ConnectError, LinkState, Reports, ReportsError, Subscription},
-    process::{self, BEAT, Settings},
+    process::{self, BEAT, BEAT_TIMEOUT, Settings},
     telemetry::Chain,
     waiting::Wait,
 };
@@ -269,9 +269,14 @@ async fn stand_by(
     }
 }
 
+/// Time within which a new director hears every live process, also one whose last heartbeat got no answer.
+const HEARS_ALL_AFTER: Duration = BEAT.saturating_add(BEAT_TIMEOUT);
+
 /// A director that leads.
 struct Leader {
     grants: Grants,
+    /// When it began to lead.
+    since: Duration,
     plan: Plan,
     realm: Realm,
     /// The game time that is sent to processes when they register.
@@ -438,15 +443,14 @@ impl Leader {
         let (map, balance) = resume(&plan, stored.as_deref());
         let orders = owners.iter().map(|(owner, record)| {
             // Without ids: its holder has them, and a process that does not hold it is granted it anew.
-            let grant = Grant {
-                owner: *owner,
-                kind: record.kind,
-                shard: record.shard,
-                epoch: record.epoch,
-                ids: 0..0,
-                former_ended: false,
+            let order = GrantOrder {
+                owner: owner.0,
+                kind: u32::from(record.kind.number()),
+                shard: u32::from(record.shard.0),
+                epoch: record.epoch.0,
+                ..GrantOrder::default()
             };
-            (*owner, (order(&grant), record.process))
+            (*owner, (order, record.process))
         });
         let mut leader = Self {
             clock: Clock::at(game_time(wall, realm.began, grants.world(), closed)),
@@ -470,6 +474,7 @@ impl Leader {
             drains: BTreeSet::new(),
             left: BTreeSet::new(),
             changed: Changed::default(),
+            since: monotonic(),
             map,
             balance,
             grants,

@@ -34,7 +34,7 @@ use crate::{
 pub const BEAT: Duration = Duration::from_millis(300);
 
 /// Timeout of the answer to a beat.
-const BEAT_TIMEOUT: Duration = Duration::from_millis(700);
+pub(crate) const BEAT_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Timeout of a request to another process.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
@@ -463,7 +463,11 @@ pub fn remote_store(bus: &Bus, subjects: &Subjects) -> Store {
     RemoteStore::new(bus.client().clone(), subjects.service("store")).store()
 }
 
-async fn ask_director<A: prost::Message + Default>(
+/// Sends a request to the director.
+///
+/// # Errors
+/// When no answer arrives, or it cannot be decoded.
+pub async fn ask_director<A: prost::Message + Default>(
     bus: &Bus,
     subjects: &Subjects,
     ask: DirectorAsk,

@@ -8,17 +8,17 @@ use std::{
 use annals_host::{
     log_source::KeptRealm,
     nats::ConnectError,
-    process::{AskError, Settings, connect, request},
+    process::{AskError, Settings, connect},
 };
 use annals_wire::{
     cells::{CellList, CellReport, WireCellList},
-    control::{ControlError, DirectorAsk, DirectorRequest, ListCells},
+    control::{ControlError, DirectorAsk, ListCells},
 };
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::Format;
-use super::RealmError;
+use super::{Format, RealmError};
+use crate::director::ask_until_answered;
 
 /// Show the cells of all spaces. Loads and numbers are what owners said last, at most a second ago if they live.
 #[derive(Debug, clap::Args)]
@@ -57,10 +57,8 @@ impl Cells {
 
 async fn ask(settings: &Settings) -> Result<CellList, CellsUnknown> {
     let (bus, subjects) = connect(settings, "cells").await?;
-    let ask = DirectorRequest {
-        ask: Some(DirectorAsk::Cells(ListCells {})),
-    };
-    let answer: WireCellList = request(&bus, "director", subjects.service("director"), &ask).await?;
+    let ask = DirectorAsk::Cells(ListCells {});
+    let answer: WireCellList = ask_until_answered(&bus, &subjects, ask).await?;
     Ok(CellList::try_from(&answer)?)
 }
 

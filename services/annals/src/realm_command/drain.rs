@@ -9,12 +9,13 @@ use std::{
 use annals_host::{
     log_source::KeptRealm,
     nats::ConnectError,
-    process::{AskError, Settings, connect, request},
+    process::{AskError, Settings, ask_director, connect},
 };
-use annals_wire::control::{DirectorAsk, DirectorRequest, DrainProcess, DrainStage};
+use annals_wire::control::{DirectorAsk, DrainProcess, DrainStage};
 use thiserror::Error;
 
 use super::RealmError;
+use crate::director::ask_until_answered;
 
 /// Timeout of a drain: longer than a process tries to hand over what it holds, and then to log what it did.
 const DRAINED_WITHIN: Duration = Duration::from_secs(30);
@@ -85,18 +86,13 @@ impl Drain {
     /// Drains the process; returns its service and the owners that nobody has taken over, and how long it took.
     async fn drain(&self, settings: &Settings) -> Result<(DrainStage, Duration), NotDrained> {
         let (bus, subjects) = connect(settings, "drain").await?;
-        let ask = async |drain: bool| {
-            let ask = DirectorRequest {
-                ask: Some(DirectorAsk::Drain(DrainProcess {
-                    process: self.process,
-                    drain,
-                    force: self.force,
-                })),
-            };
-            request::<DrainStage>(&bus, "director", subjects.service("director"), &ask).await
-        };
+        let ask = DirectorAsk::Drain(DrainProcess {
+            process: self.process,
+            drain: true,
+            force: self.force,
+        });
         let began = Instant::now();
-        let first = ask(true).await?;
+        let first: DrainStage = ask_until_answered(&bus, &subjects, ask.clone()).await?;
         if first.service.is_empty() {
             return Err(NotDrained::Unknown(self.process));
         }
@@ -108,8 +104,11 @@ impl Drain {
         while began.elapsed() < DRAINED_WITHIN {
             tokio::time::sleep(ASK_EVERY).await;
             // A director that has just begun to lead does not know of the order: it is repeated. While none leads, there
-            // is no answer.
-            let Ok(stage) = ask(true).await else { continue };
+            // is no answer, and what the next one has not heard may live.
+            let Ok(stage) = ask_director::<DrainStage>(&bus, &subjects, ask.clone()).await else {
+                seen = Instant::now();
+                continue;
+            };
             if stage.left {
                 let last = DrainStage {
                     service: first.service,

@@ -8,14 +8,14 @@ use std::{
 use annals_host::{
     log_source::KeptRealm,
     nats::ConnectError,
-    process::{AskError, Settings, connect, request},
+    process::{AskError, Settings, connect},
 };
-use annals_wire::control::{DirectorAsk, DirectorRequest, ListProcesses, ListedProcess, ProcessList};
+use annals_wire::control::{DirectorAsk, ListProcesses, ListedProcess, ProcessList};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::Format;
-use super::RealmError;
+use super::{Format, RealmError};
+use crate::director::ask_until_answered;
 
 /// Show the base, cell, login and db processes of a realm: what each holds, and whether it drains.
 #[derive(Debug, clap::Args)]
@@ -69,10 +69,8 @@ impl Processes {
 
 async fn ask(settings: &Settings) -> Result<ProcessList, ProcessesUnknown> {
     let (bus, subjects) = connect(settings, "processes").await?;
-    let ask = DirectorRequest {
-        ask: Some(DirectorAsk::Processes(ListProcesses {})),
-    };
-    Ok(request(&bus, "director", subjects.service("director"), &ask).await?)
+    let ask = DirectorAsk::Processes(ListProcesses {});
+    Ok(ask_until_answered(&bus, &subjects, ask).await?)
 }
 
 fn numbers(owners: &[u32]) -> String {

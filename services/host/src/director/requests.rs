@@ -4,7 +4,7 @@ use annals_director::{GrantError, Upgrade};
 use annals_ids::{OwnerId, ProcessId};
 use annals_wire::control::{self, BUS_VERSION, DirectorAsk, DirectorRequest, IdBlock, Orders, Register, Registered};
 
-use super::Leader;
+use super::{HEARS_ALL_AFTER, Leader, monotonic};
 use crate::{clock, nats::Bus};
 
 impl Leader {
@@ -34,7 +34,7 @@ impl Leader {
         }
     }
 
-    /// `None` if the request cannot be decoded: the sender gets no answer, and the operator a message here.
+    /// `None` if there is no answer yet, or the request cannot be decoded, which a message here reports.
     async fn answer(&mut self, payload: &[u8]) -> Result<Option<Vec<u8>>, GrantError> {
         let request: DirectorRequest = match control::decode(payload) {
             Ok(request) => request,
@@ -85,6 +85,7 @@ impl Leader {
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
             Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
             Some(DirectorAsk::Cells(_)) => Some(control::encode(&self.cells())),
+            Some(DirectorAsk::Drain(_) | DirectorAsk::Processes(_)) if !self.has_heard_all() => None,
             Some(DirectorAsk::Drain(ask)) => Some(control::encode(&self.drain(&ask))),
             Some(DirectorAsk::Processes(_)) => Some(control::encode(&self.processes())),
             Some(DirectorAsk::Upgrade(ask)) => Some(control::encode(&self.upgrade(&ask).await?)),
@@ -93,6 +94,11 @@ impl Leader {
                 None
             }
         })
+    }
+
+    /// Whether it knows every live process. Until then an operator's command asks again.
+    fn has_heard_all(&self) -> bool {
+        monotonic().saturating_sub(self.since) >= HEARS_ALL_AFTER
     }
 
     async fn register(&self, register: &Register) -> Result<Registered, GrantError> {

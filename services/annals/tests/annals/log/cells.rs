@@ -50,12 +50,20 @@ fn list() -> CellList {
 /// A realm's bus; the director answers with this list, if there is one.
 async fn bus(folder: &TempDir, director: Option<CellList>) -> Server {
     let server = Server::start(&ServerOptions::new(folder.path())).await.unwrap();
-    let Some(list) = director else { return server };
+    if let Some(list) = director {
+        direct(&server, list, 0).await;
+    }
+    server
+}
+
+/// Starts a director that leaves so many requests without an answer, as one that waits for the store does.
+async fn direct(server: &Server, list: CellList, unanswered: usize) {
     let bus = Bus::connect(&server.url(), "director").await.unwrap();
     let subject = Subjects::new(REALM).service("director");
-    let mut requests = bus.client().subscribe(subject).await.unwrap();
+    let requests = bus.client().subscribe(subject).await.unwrap();
     bus.client().flush().await.unwrap();
     tokio::spawn(async move {
+        let mut requests = requests.skip(unanswered);
         while let Some(request) = requests.next().await {
             let asked: DirectorRequest = control::decode(&request.payload).unwrap();
             assert!(matches!(asked.ask, Some(DirectorAsk::Cells(_))), "{asked:?}");
@@ -66,7 +74,6 @@ async fn bus(folder: &TempDir, director: Option<CellList>) -> Server {
                 .unwrap();
         }
     });
-    server
 }
 
 async fn cells(server: &Server, more: &[&str]) -> (Option<i32>, String, String) {
@@ -121,4 +128,15 @@ async fn a_realm_without_cells_or_director_or_process_is_reported() {
     let (code, _, said) = cells(&server, &[]).await;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("director was not reached"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_director_that_does_not_answer_is_asked_again() {
+    let folder = TempDir::new().unwrap();
+    let server = bus(&folder, None).await;
+    direct(&server, list(), 2).await;
+    let (code, said, warned) = cells(&server, &[]).await;
+    assert_eq!(code, Some(0), "{warned}");
+    assert!(said.contains("2 cells"), "{said}");
+    assert_eq!(warned.matches("asking again").count(), 1, "{warned}");
 }
