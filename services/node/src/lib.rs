@@ -33,6 +33,7 @@ mod schedule;
 mod showing;
 mod tally;
 mod teleport;
+mod temporaries;
 pub mod time;
 mod trail;
 mod trouble;

@@ -28,6 +28,7 @@ use crate::{
     routes::Routes,
     schedule::{Due, Schedule},
     tally::{CostKind, Member, Tally},
+    temporaries::Temporaries,
     time::Now,
     trail::Trail,
     trouble::{OwnerError, Troubles},
@@ -93,6 +94,7 @@ pub struct OwnerContext {
     /// Current places of the real cell parts; the state holds the last logged ones.
     places: BTreeMap<EntityId, Place>,
     trail: Trail,
+    pub(crate) temporaries: Temporaries,
     /// Keys of the stored entities that are active here (rule P5).
     keys: BTreeMap<DatabaseId, PersonalKey>,
 }
@@ -137,6 +139,7 @@ impl OwnerContext {
             troubles: Troubles::default(),
             places: BTreeMap::new(),
             trail: Trail::default(),
+            temporaries: Temporaries::default(),
             keys: parts.keys,
         };
         let entities: Vec<EntityId> = cx.state().entities.keys().copied().collect();
@@ -325,6 +328,11 @@ impl OwnerContext {
         }
         if let Some(entity) = ended {
             self.note_ended_cell(entity);
+        }
+        if let Some(entity) = entity
+            && (begins || self.image(entity).is_none())
+        {
+            self.temporaries.forget(entity);
         }
         if let (Some(entity), true) = (entity, begins) {
             self.shown_since.insert(entity, self.journal.label());

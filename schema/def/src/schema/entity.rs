@@ -151,6 +151,16 @@ impl EntityType {
         })
     }
 
+    /// Whether a property of this type is temporary: a value in memory only, which is not logged, and which begins anew
+    /// with each hand-over and take-over. A property that is stored, shown to others, personal or the view of a ledger
+    /// account is none, although its type lists it (lint D0713).
+    #[must_use]
+    pub fn is_temporary(&self, property: &Property) -> bool {
+        let is_kept = property.persistent || property.distribution.is_shown();
+        let is_special = property.personal.is_some() || property.account.is_some();
+        !is_kept && !is_special && self.temp_properties.contains(&property.name)
+    }
+
     /// The base method of this name.
     #[must_use]
     pub fn base_method_named(&self, name: &str) -> Option<&Method> {

@@ -14,7 +14,7 @@ use annals_node::{Context, Denied, MAX_VALUE_BYTES};
 use crate::{
     game::{ACT, ALTER, AVATAR, ERRAND, Errand, GhostChange, JUMP, schema_with},
     oracle::check,
-    world::{MIDDLE, ROUGH, World},
+    world::{MIDDLE, ROUGH, WEST, World, have},
 };
 
 /// The path to all of a property.
@@ -350,5 +350,88 @@ fn a_nested_change_of_a_send_latest_only_property_sends_the_whole() {
             texts(&["second"])
         ]
     );
+    check(&world);
+}
+
+/// A schema whose avatars have a private array `trail` that is temporary, and two properties that are listed as
+/// temporary, but stored or shown to others.
+fn temporary_schema() -> Arc<Schema> {
+    let numbers = || DataType::Array(Arc::new(Sequence::of(DataType::Int16)));
+    let stored = Property {
+        persistent: true,
+        ..Property::new("stored", DataType::Int16, Distribution::CellPrivate)
+    };
+    let more = [
+        Property::new("trail", numbers(), Distribution::CellPrivate),
+        Property::new("seen", DataType::Int16, Distribution::CellPublic),
+        stored,
+    ];
+    let mut types = schema_with(&more).types().to_vec();
+    types[0].temp_properties = ["trail", "seen", "stored", "socket"].map(str::to_owned).to_vec();
+    Arc::new(Schema::new(types, Vec::new(), Vec::new()))
+}
+
+#[test]
+fn a_temporary_property_is_neither_logged_nor_handed_over_nor_taken_over() {
+    let mut world = World::of(404, temporary_schema());
+    let entity = world.spawn(AVATAR, -30.0, Some(1));
+    world.run(1_500);
+    let avatar = temporary_schema().types()[0].clone();
+    let logged = |world: &World, name: &str| {
+        let index = avatar.property_named(name).expect("it is declared").index;
+        let events = world.cells.values().flat_map(crate::process::Process::events);
+        let is_of = |event: &Event| matches!(&event.body, Body::Changed { member, .. } if *member == index);
+        events.filter(is_of).count()
+    };
+    let set = |world: &mut World| {
+        let (done, _) = errand(world, entity, |context| {
+            context.set("trail", Value::Sequence(ints(&[1, 2])))?;
+            context.append("trail", WHOLE, Value::Int(3))?;
+            context.set_at("trail", &Path(vec![0]), Value::Int(7))?;
+            let mismatch = context.set("trail", Value::Int(1));
+            assert!(matches!(mismatch, Err(Denied::Mismatch { .. })), "{mismatch:?}");
+            context.set("seen", Value::Int(5))?;
+            context.set("stored", Value::Int(5))
+        });
+        assert_eq!(done, Ok(()));
+    };
+    let trail = |world: &mut World| {
+        let read = Arc::new(Mutex::new(Value::None));
+        let found = Arc::clone(&read);
+        have(world, entity, move |context| {
+            *found.lock().expect("not poisoned") = context.get("trail").expect("it is declared").into_owned();
+        });
+        read.lock().expect("not poisoned").clone()
+    };
+    let (begins, set_to) = (Value::Sequence(Vec::new()), Value::Sequence(ints(&[7, 2, 3])));
+
+    set(&mut world);
+    assert_eq!(trail(&mut world), set_to);
+    assert_eq!(
+        [
+            logged(&world, "trail"),
+            logged(&world, "seen"),
+            logged(&world, "stored")
+        ],
+        [0, 1, 1]
+    );
+    check(&world);
+
+    for (from, towards, cell) in [(-30.0, 1.0, MIDDLE), (30.0, -1.0, WEST)] {
+        for step in 0..=60_u8 {
+            world.walk(1, from + towards * f32::from(step), 0.0);
+            world.run(50);
+        }
+        assert_eq!(world.holders(entity), [cell]);
+        assert_eq!(trail(&mut world), begins, "it was not handed over");
+    }
+    set(&mut world);
+    assert_eq!(trail(&mut world), set_to);
+    world.crash(WEST);
+    world.run(300);
+    world.start(WEST);
+    world.run(3_000);
+    assert_eq!(trail(&mut world), begins, "it was not taken over");
+    assert_eq!(logged(&world, "trail"), 0);
     check(&world);
 }

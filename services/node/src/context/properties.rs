@@ -27,6 +27,9 @@ impl Context<'_> {
     pub fn get(&self, name: &str) -> Result<Cow<'_, Value>, Denied> {
         let property = self.property(name)?;
         self.is_open(property)?;
+        if let Some(value) = self.cx.temporaries.get(self.entity, property.index) {
+            return Ok(Cow::Borrowed(value));
+        }
         self.image().value(property).ok_or_else(|| self.other_part(property))
     }
 
@@ -161,7 +164,8 @@ impl Context<'_> {
     }
 
     /// Changes a property. A change without effect is not recorded. A change within a property that is `SendLatestOnly`
-    /// is recorded as a change of the whole, so that each of its events is complete by itself.
+    /// is recorded as a change of the whole, so that each of its events is complete by itself. No change of a
+    /// [temporary](annals_def::EntityType::is_temporary) property is recorded.
     ///
     /// ```
     /// # use annals_reference::*;
@@ -190,6 +194,14 @@ impl Context<'_> {
             member: self.member(name),
             bytes,
         })?;
+        if self.entity_type().is_temporary(property) {
+            let (index, mut value) = (property.index, held.clone());
+            change
+                .make(&mut value)
+                .expect("invariant: a change that was checked can be made");
+            self.cx.temporaries.set(self.entity, index, value);
+            return Ok(());
+        }
         // A receiver that gets only the newest change may lack the value that the change was applied to.
         let is_skipped = property.latest_only || !property.reliable;
         let (located, bytes) = if is_skipped && !change.is_whole() {
@@ -224,7 +236,8 @@ impl Context<'_> {
             return Err(Denied::Account { member, account });
         }
         self.is_open(property)?;
-        let held = self.image().properties.get(&property.index);
+        let temporary = self.cx.temporaries.get(self.entity, property.index);
+        let held = temporary.or_else(|| self.image().properties.get(&property.index));
         held.ok_or_else(|| self.other_part(property))
     }
 
