@@ -14,6 +14,7 @@ mod frames;
 mod log;
 mod movements;
 mod proofs;
+mod transports;
 mod values;
 
 /// A decoder of external bytes.
@@ -92,6 +93,10 @@ pub const TARGETS: &[Target] = &[
     decoder("stored_entity", log::stored_entity),
     decoder("client_frame", frames::client_frame),
     decoder("client_stream", frames::client_stream),
+    decoder("web_socket_message", transports::web_socket_message),
+    decoder("web_transport_settings", transports::web_transport_settings),
+    decoder("web_transport_request", transports::web_transport_request),
+    decoder("web_transport_capsules", transports::web_transport_capsules),
     Target {
         name: "movements",
         run: movements::movements,

@@ -24,6 +24,7 @@ mod shown;
 mod upstream;
 mod view;
 pub mod volatile;
+mod web_socket;
 
 use annals_ids::Hash;
 use sha2::{Digest, Sha256};
@@ -46,6 +47,7 @@ pub use reply::{MAX_CALL_ERROR_BYTES, Reply, exposed_method, reply_hash};
 pub use shown::{ShowError, Shown, ShownReader, ShownWriter, args_hash, change_hash, property_hash, read_properties};
 pub use upstream::{Call, Drove, Known, Moved, Stamp, Stamps, ToServer, ToServerDatagram};
 pub use view::{Move, Moves, ToClientDatagram, ViewFrame, ViewItem};
+pub use web_socket::WebSocketMessage;
 
 /// ALPN of a log-in connection.
 pub const LOGIN_ALPN: &[u8] = b"annals-login/1";

@@ -11,7 +11,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME};
+use annals_wire::client::{CloseReason, MAX_UPSTREAM_FRAME, WebSocketMessage};
 use bytes::Bytes;
 use futures::{
     SinkExt, StreamExt,
@@ -44,13 +44,6 @@ use super::{
 };
 
 use crate::violations::Violation;
-
-/// The first byte of a message.
-mod kind {
-    pub(super) const FRAME: u8 = 0;
-    pub(super) const DATAGRAM: u8 = 1;
-    pub(super) const ECHO: u8 = 2;
-}
 
 /// Code of a close with the reason 0.
 const FIRST_CLOSE_CODE: u16 = 4_000;
@@ -246,12 +239,12 @@ async fn write(
                 // The registry has removed the connection after closing it.
                 None => return CloseReason::Lost,
             },
-            Some(datagram) = datagrams.recv() => (vec![message(kind::DATAGRAM, &datagram)], 0),
-            Some(()) = echoes.recv() => (vec![message(kind::ECHO, &[])], 0),
+            Some(datagram) = datagrams.recv() => (vec![message(WebSocketMessage::Datagram(&datagram))], 0),
+            Some(()) = echoes.recv() => (vec![message(WebSocketMessage::Echo)], 0),
             _ = ping.tick() => (vec![Message::Ping(Bytes::new())], 0),
             Some(body) = background.recv() => {
                 count(&shared.registry.counts.bytes_out, body.len() as u64);
-                (vec![message(kind::FRAME, &body)], 0)
+                (vec![message(WebSocketMessage::Frame(&body))], 0)
             }
         };
         let mut messages = stream::iter(messages.into_iter().map(Ok));
@@ -265,16 +258,16 @@ async fn write(
 }
 
 fn messages_of(batch: &Batch) -> Vec<Message> {
-    let frames = batch.frames.iter().map(|body| message(kind::FRAME, body));
-    let datagrams = batch.datagrams.iter().map(|bytes| message(kind::DATAGRAM, bytes));
+    let frames = batch.frames.iter().map(|body| message(WebSocketMessage::Frame(body)));
+    let datagrams = batch
+        .datagrams
+        .iter()
+        .map(|bytes| message(WebSocketMessage::Datagram(bytes)));
     frames.chain(datagrams).collect()
 }
 
-fn message(kind: u8, body: &[u8]) -> Message {
-    let mut bytes = Vec::with_capacity(1 + body.len());
-    bytes.push(kind);
-    bytes.extend(body);
-    Message::Binary(bytes.into())
+fn message(message: WebSocketMessage<'_>) -> Message {
+    Message::Binary(message.bytes().into())
 }
 
 fn close_message(reason: CloseReason) -> Message {
@@ -326,15 +319,15 @@ fn close_reason(frame: Option<&CloseFrame>) -> CloseReason {
 }
 
 async fn take(intake: &mut Intake<'_>, bytes: &[u8], echoes: &mpsc::Sender<()>) -> Result<(), CloseReason> {
-    match bytes.split_first() {
-        Some((&kind::FRAME, body)) => intake.take_frame(body).await,
-        Some((&kind::DATAGRAM, datagram)) => intake.take_datagram(datagram),
-        Some((&kind::ECHO, [])) => {
+    match WebSocketMessage::read(bytes) {
+        Some(WebSocketMessage::Frame(body)) => intake.take_frame(body).await,
+        Some(WebSocketMessage::Datagram(datagram)) => intake.take_datagram(datagram),
+        Some(WebSocketMessage::Echo) => {
             intake.keep_pace(0)?;
             // One answer serves all requests that wait.
             let _ = echoes.try_send(());
             Ok(())
         }
-        _ => Err(CloseReason::Malformed),
+        None => Err(CloseReason::Malformed),
     }
 }
