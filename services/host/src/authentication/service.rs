@@ -150,4 +150,31 @@ mod tests {
         let huge = vec![b' '; MAX_ANSWER_BYTES + 1];
         assert!(matches!(read(&huge), Err(NotAnswered::TooLong(_))));
     }
+
+    #[test]
+    fn changed_answers_stay_within_the_limits() {
+        let valid: [&[u8]; 3] = [
+            br#"{"outcome": "accepted", "account": "ann", "level": 3}"#,
+            br#"{"outcome": "banned", "reason": "case 9", "until": 5}"#,
+            br#"{"outcome": "unavailable"}"#,
+        ];
+        let mut dice = annals_def::split_mix(7);
+        let mut below = |limit: usize| usize::try_from(dice() % limit as u64).expect("it is below a usize");
+        for round in 0..20_000 {
+            let mut answer = valid[round % valid.len()].to_vec();
+            for _ in 0..=below(3) {
+                let (at, end) = (below(answer.len()), below(answer.len() + 1));
+                match below(3) {
+                    0 => answer[at] = br#"{}[]":,\0eu- "#[below(13)],
+                    1 => drop(answer.drain(at.min(end)..at.max(end).min(answer.len() - 1))),
+                    _ => answer = [&answer[..at], &vec![answer[at]; below(600)], &answer[at..]].concat(),
+                }
+            }
+            match read(&answer) {
+                Ok(Answered::Accepted(name)) => assert!((1..=MAX_NAME_BYTES).contains(&name.len())),
+                Ok(Answered::Banned(ban)) => assert!(ban.reason.len() <= MAX_BAN_REASON_BYTES),
+                Ok(Answered::Refused) | Err(_) => {}
+            }
+        }
+    }
 }
