@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs a release: programs, the C library of the client, man pages, completions, files for operators, lists of
+# Packs a release: programs, the client for C and for TypeScript, man pages, completions, files for operators, lists of
 # dependencies, checksums. Docs: docs/releases.md.
 #
 #   ops/dist.sh                      builds from the commit that is checked out, packs, and verifies (`make dist`)
@@ -101,6 +101,31 @@ sboms() {
     rm -rf "$source"
 }
 
+# The TypeScript compiler and npm, which make the package of the TypeScript client.
+need_npm() {
+    command -v npm >/dev/null || die "npm is not installed, and packs the TypeScript client: install Node 22 or later with npm"
+    [ -x target/tools/node_modules/.bin/tsc ] || ops/setup.sh
+    [ -x target/tools/node_modules/.bin/tsc ] || die "there is no TypeScript compiler: run \`make setup\`, and read what it says"
+}
+
+# npm_package FOLDER: the TypeScript client of the commit that is checked out, as npm installs it.
+npm_package() {
+    local folder=$1 source=$PWD/target/dist/npm version
+    rm -rf "$source"
+    mkdir -p "$source"
+    git archive HEAD:services/client-ts | tar --extract --directory "$source"
+    git archive HEAD LICENSE | tar --extract --directory "$source"
+    version=$(cd "$source" && npm pkg get version | tr -d '"')
+    [ "$version" = "$VERSION" ] || die "services/client-ts/package.json has version $version, and the release is $VERSION"
+    target/tools/node_modules/.bin/tsc -p "$source"
+    (cd "$source" && npm pack --silent --pack-destination "$folder" >/dev/null)
+    # As a user's program finds it.
+    (cd "$source" && npm install --silent --no-audit --no-fund --no-save --prefix used "$folder/annals-client-$VERSION.tgz" &&
+        cd used && node --input-type=module --eval 'await import("annals-client")') ||
+        die "annals-client-$VERSION.tgz cannot be installed and imported"
+    rm -rf "$source"
+}
+
 # stage FOLDER: fills it.
 stage() {
     local folder=$1 built=${CARGO_TARGET_DIR:-target}/$PROFILE program part
@@ -108,6 +133,7 @@ stage() {
     for program in $PROGRAMS; do install --strip "$built/$program" "$folder/bin/"; done
     install --strip "$built/lib$LIBRARY.so" "$folder/lib/"
     git archive HEAD:services/client-c/include annals_client.h | tar --extract --directory "$folder/include"
+    npm_package "$folder/lib"
     "$folder/bin/annals" manual --out "$folder/share"
     git archive HEAD CHANGELOG.md LICENSE README.md docs | tar --extract --directory "$folder"
     git archive HEAD defs/entities.xml defs/entity_defs defs/services.xml defs/service_defs defs/ledger.xml \
@@ -131,6 +157,7 @@ dist() {
     seconds=$(git log -1 --format=%ct)
     grep -q "^## $VERSION" CHANGELOG.md || die "CHANGELOG.md has no section \"## $VERSION\"; write what changed"
     need_cyclonedx
+    need_npm
     for package in $PACKAGES; do packages+=(-p "$package"); done
     export SOURCE_DATE_EPOCH=$seconds
     say "building annals $VERSION, commit $COMMIT, for $TARGET (profile $PROFILE; minutes at first)"
