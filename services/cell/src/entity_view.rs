@@ -185,6 +185,8 @@ fn show_place(
         _ if jumped => true,
         // Movements that were lost will not be sent again.
         Viewer::Own if changed_driver && !client_state.drives() => true,
+        // What an earlier view sent of it may be lost.
+        Viewer::Own if client_state.sent_tick.is_none() && !client_state.drives() => true,
         Viewer::Own => own.displaced,
         // Who begins or ceases to move it does so where it is.
         Viewer::Others if changed_driver || client_state.has_strayed(now, place) => true,

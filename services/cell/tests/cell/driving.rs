@@ -135,6 +135,43 @@ fn driven_entity_crosses_boundaries() {
     }
 }
 
+/// Its own client learns where others have moved it, also if messages are lost, and it is handed over or a cell dies
+/// right after that.
+#[test]
+fn own_client_learns_where_its_entity_was_driven() {
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        let rider = world.spawn(AVATAR, -12.0, Some(1));
+        let horse = world.spawn(AVATAR, -10.0, Some(2));
+        world.run(1_000);
+        set_driver(&mut world, horse, Driver::ClientOf(rider));
+        world.run(300);
+        assert!(world.client(1).drives(horse) && !world.client(2).drives(horse));
+        let wait = world.roll(100);
+        world.run(wait);
+        let (to, crashes) = (if seed % 3 == 0 { -4.0 } else { 15.0 }, seed % 3 < 2);
+        world.faults = ROUGH;
+        world.drive(1, horse, to, 0.0);
+        let wait = world.roll(1_200);
+        world.run(wait);
+        if crashes {
+            let holder = if world.roll(2) == 0 { WEST } else { MIDDLE };
+            world.crash(holder);
+            world.run(300);
+            world.start(holder);
+        }
+        world.run(5_000);
+        world.faults = CALM;
+        world.run(5_000);
+        let known = world.client(2).known[&horse].position.x;
+        assert_eq!(known, x_of(&world, horse), "seed {seed}");
+        // The only movement of the driver may be lost before anybody notes it.
+        world.drive(1, horse, to, 0.0);
+        world.run(2_000);
+        check(&world);
+    }
+}
+
 #[test]
 fn driven_movement_above_the_top_speed_is_corrected() {
     // The horse is on the rider's cell, and on another one.
