@@ -1,8 +1,8 @@
 //! Avatars: the entities that players control in the world.
 
 use annals_def::typed::Vector3;
-use annals_event::{Outcome, Place};
-use annals_ids::{Position, SpaceId, TimerId};
+use annals_event::{Driver, Outcome, Place};
+use annals_ids::{EntityId, Position, SpaceId, TimerId};
 use annals_node::{
     Caller, Denied, Request, TeleportFailed,
     typed::{Failure, Later, Reply, Wait, returned},
@@ -14,7 +14,7 @@ use crate::{
         Assets, Deal, Effect, Holdings, Home, Table, Wish, account,
         avatar::{
             AddGoldReply, Base, BaseBehaviour, Cell, CellBehaviour, CellMailbox, InspectReply, RemoteTakeDamageReply,
-            TakeDamageReply, WhoIsReply,
+            TYPE, TakeDamageReply, WhoIsReply,
         },
     },
     wishes,
@@ -259,6 +259,20 @@ impl CellBehaviour for Sample {
 
     fn set_mood(&self, own: &mut Cell<'_, '_>, _caller: &Caller, mood: u8) -> Result<(), Failure> {
         Ok(own.set_mood(mood)?)
+    }
+
+    fn follow(&self, own: &mut Cell<'_, '_>, _caller: &Caller, leader: u64) -> Result<(), Failure> {
+        let leader = EntityId(leader);
+        if leader.0 == 0 {
+            own.context.set_driver(Driver::Client)?;
+        } else if own
+            .context
+            .look_at(leader)
+            .is_some_and(|seen| seen.entity_type.id == TYPE)
+        {
+            own.context.set_driver(Driver::ClientOf(leader))?;
+        }
+        Ok(())
     }
 
     fn wave(&self, own: &mut Cell<'_, '_>, caller: &Caller) -> Result<(), Failure> {

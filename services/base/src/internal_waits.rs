@@ -19,6 +19,8 @@ pub(crate) enum InternalWait {
     EndsAfterClient,
     /// Waits for a client that another owner has given to it.
     ClientComes,
+    /// Waits for the space in which its cell part is to be. The note has the cell part.
+    SpaceClaimed,
 }
 
 /// Whether a base part is about to end, so that it gets no client any more.
@@ -73,6 +75,7 @@ impl InternalWait {
             InternalWait::ClientTaken => CallNumber(3),
             InternalWait::EndsAfterClient => CallNumber(4),
             InternalWait::ClientComes => CallNumber(5),
+            InternalWait::SpaceClaimed => CallNumber(6),
         }
     }
 }

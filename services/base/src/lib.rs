@@ -18,6 +18,7 @@ mod input;
 mod internal_waits;
 mod ledger;
 mod lifecycle;
+mod new_space;
 mod operators;
 mod role;
 mod session;

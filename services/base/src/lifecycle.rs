@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use annals_def::Value;
 use annals_event::{Body, Call, CellCreation, ClientLink, FormerCell, Image, Link, Place, Subject};
-use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId};
+use annals_ids::{Address, CallNumber, EntityId, MemberId, OwnerId, Part, SessionId, TypeId};
 use annals_node::{Bootstrap, Denied, Nowhere, OwnerContext, OwnerError, Request, Stored, inquiry::NotLearned};
 use annals_wire::{
     SpaceMap,
@@ -54,29 +54,11 @@ impl BaseRole {
         place: Place,
         properties: &[(MemberId, Value)],
     ) -> Result<(), Denied> {
-        let what = "create a cell part";
-        let image = cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
-        if image.base().is_some_and(|base| base.cell.is_some()) {
-            return Err(Denied::HasCell { entity });
-        }
-        if is_returning(image, entity) {
-            return Err(Denied::CellEnding { entity });
-        }
-        let (type_id, client) = (image.type_id, image.client);
-        // Requested properties come before stored ones, and these before defaults.
-        let stored = image
-            .base()
-            .map(|base| base.cell_properties.clone())
-            .unwrap_or_default();
-        let properties = stored.into_iter().chain(properties.iter().cloned()).collect();
-        let has_part = cx.type_of(type_id).is_some_and(|found| found.parts.cell);
-        if !has_part {
-            return Err(Denied::NoCellPart { entity });
-        }
-        if !place.is_sound() {
-            return Err(Denied::Place);
-        }
-        let properties = cx.initial(type_id, Part::Cell, properties)?;
+        let NewCell {
+            type_id,
+            client,
+            properties,
+        } = new_cell(cx, entity, place, properties)?;
         let map = self.map.as_ref();
         let owner = map.and_then(|map| map.owner_at(place.space, place.position));
         let owner = owner.ok_or(Denied::NoSpace(place.space))?;
@@ -267,6 +249,52 @@ impl BaseRole {
 pub(crate) fn has_lost_cell(image: &Image, entity: EntityId) -> bool {
     let had_cell = image.links.taken.contains_key(&Address::Cell(entity));
     had_cell && image.base().is_some_and(|base| base.cell.is_none())
+}
+
+/// A cell part that is to be created.
+pub(crate) struct NewCell {
+    type_id: TypeId,
+    client: Option<ClientLink>,
+    properties: Vec<(MemberId, Value)>,
+}
+
+/// The cell part that an entity gets with these properties.
+///
+/// # Errors
+/// When it has or waits for one, can have none there, or is no longer here.
+pub(crate) fn new_cell(
+    cx: &OwnerContext,
+    entity: EntityId,
+    place: Place,
+    properties: &[(MemberId, Value)],
+) -> Result<NewCell, Denied> {
+    let what = "create a cell part";
+    let image = cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?;
+    if image.base().is_some_and(|base| base.cell.is_some()) {
+        return Err(Denied::HasCell { entity });
+    }
+    if is_returning(image, entity) {
+        return Err(Denied::CellEnding { entity });
+    }
+    if InternalWait::SpaceClaimed.is_set(image) {
+        return Err(Denied::ClaimsSpace { entity });
+    }
+    // Requested properties come before stored ones, and these before defaults.
+    let base = image.base();
+    let stored = base.map(|base| base.cell_properties.clone()).unwrap_or_default();
+    let properties = stored.into_iter().chain(properties.iter().cloned()).collect();
+    let type_id = image.type_id;
+    if !cx.type_of(type_id).is_some_and(|found| found.parts.cell) {
+        return Err(Denied::NoCellPart { entity });
+    }
+    if !place.is_sound() {
+        return Err(Denied::Place);
+    }
+    Ok(NewCell {
+        type_id,
+        client: image.client,
+        properties: cx.initial(type_id, Part::Cell, properties)?,
+    })
 }
 
 /// Whether the cell part of an entity has ended and its state has not returned (rule C17).

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use annals_event::{Body, Call, Event, Link, OwnerState, Subject};
+use annals_event::{Body, Call, Event, Link, OwnerState, Place, Subject};
 use annals_ids::{Address, DatabaseId, EntityId, OwnerId, OwnerKind, Part, SessionId, Tick};
 use annals_node::{
     Caller, ClientCallStatus, Denied, LifecycleEvent, Nowhere, Output, OwnerContext, Played, Request, Role, ShutDown,
@@ -209,6 +209,7 @@ impl Role for BaseRole {
                 },
                 Address::Owner(from),
             ) => self.cell_returned(cx, (from, entity), former, properties),
+            (Call::Registered { by, outcome, .. }, Address::Owner(_)) => self.space_claimed(cx, by, outcome),
             (Call::CreateBase(wanted), Address::Owner(_)) => cx.create_requested(caller, *wanted),
             (Call::Created { by, of, created }, Address::Owner(_)) => {
                 cx.take_created(&Nowhere, caller, (by, of), created);
@@ -231,6 +232,7 @@ impl Role for BaseRole {
         let needs_map = matches!(
             request,
             Request::CreateCell { .. }
+                | Request::CreateCellInNewSpace { .. }
                 | Request::OpenSpace { .. }
                 | Request::Register { .. }
                 | Request::Deregister { .. }
@@ -367,6 +369,21 @@ impl BaseRole {
                 offset,
                 properties,
             } => cx.locate_for_cell(*entity, *beside, (*offset, properties)),
+            Request::CreateCellInNewSpace {
+                entity,
+                spaces,
+                position,
+                direction,
+                properties,
+            } => {
+                let (position, direction) = (*position, *direction);
+                let place = Place {
+                    space: *spaces.start(),
+                    position,
+                    direction,
+                };
+                self.create_in_new_space(cx, *entity, spaces, (place, properties))
+            }
             Request::OpenSpace { entity, place } => self.open_space(cx, *entity, *place),
             Request::DestroyCell { entity } => {
                 destroy_cell(cx, *entity);

@@ -236,6 +236,7 @@ impl Role for CellRole {
             }
             Request::CreateCell { .. }
             | Request::CreateCellNear { .. }
+            | Request::CreateCellInNewSpace { .. }
             | Request::GiveClient { .. }
             | Request::CloseClient { .. }
             | Request::Register { .. }

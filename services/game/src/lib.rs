@@ -77,7 +77,7 @@
 //! | [`create_base_anywhere`](node::Context::create_base_anywhere), [`Wait::create_anywhere`](node::typed::Wait::create_anywhere) | on the owner with the fewest entities |
 //! | [`create_base_beside`](node::Context::create_base_beside), [`Wait::create_beside`](node::typed::Wait::create_beside) | on the home of another entity |
 //! | [`create_cell_only`](node::Context::create_cell_only) | an entity without a base part: `CellMailbox::create_alone` |
-//! | [`request`](node::Context::request) of [`CreateCell`](node::Request::CreateCell), [`CreateCellNear`](node::Request::CreateCellNear), [`DestroyCell`](node::Request::DestroyCell), [`Destroy`](node::Request::Destroy) | a cell part of a base part; the end of it, or of the entity |
+//! | [`request`](node::Context::request) of [`CreateCell`](node::Request::CreateCell), [`CreateCellNear`](node::Request::CreateCellNear), [`CreateCellInNewSpace`](node::Request::CreateCellInNewSpace), [`DestroyCell`](node::Request::DestroyCell), [`Destroy`](node::Request::Destroy) | a cell part of a base part; the end of it, or of the entity |
 //! | [`created`](node::Behaviour::created), [`destroyed`](node::Behaviour::destroyed), [`cell_gained`](node::Behaviour::cell_gained), [`cell_lost`](node::Behaviour::cell_lost), [`request_denied`](node::Behaviour::request_denied) | what becomes of it |
 //! | [`bootstrap`](node::Behaviour::bootstrap) | the first entity of a realm |
 //! | [`zones`](node::Context::zones), [`load_zone`](node::Context::load_zone) | what authors have placed |
@@ -107,6 +107,7 @@
 //!
 //! | | |
 //! |---|---|
+//! | [`CreateCellInNewSpace`](node::Request::CreateCellInNewSpace), [`space_key`](node::space_key) | a space of its own for an entity; who has which |
 //! | [`space_data`](node::Context::space_data), [`set_space_data`](node::Context::set_space_data), [`remove_space_data`](node::Context::remove_space_data) | data that all cells and clients of a space have |
 //! | [`time_of_day`](node::Context::time_of_day), [`set_time_of_day`](node::Context::set_time_of_day) | its time of day |
 //! | [`space_geometry`](node::Context::space_geometry), [`add_space_geometry`](node::Context::add_space_geometry), [`remove_space_geometry`](node::Context::remove_space_geometry) | resources that clients load |

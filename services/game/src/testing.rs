@@ -20,8 +20,8 @@ use annals_def::{Schema, Style, Value, check_dir, render, typed::Typed};
 use annals_event::{Batch, Call, Link, Outcome, OwnerState};
 use annals_host::service::{FIRST_SPACE, Game};
 use annals_ids::{
-    Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, TypeId, WallTime,
-    WorldTime,
+    Address, CallNumber, DatabaseId, Direction, EntityId, Epoch, OwnerId, OwnerKind, Part, Position, SpaceId, TypeId,
+    WallTime, WorldTime,
 };
 use annals_node::{
     Behaviour, ConnectionId, Input, LifecycleEvent,
@@ -783,7 +783,9 @@ fn map() -> SpaceMap {
     };
     SpaceMap {
         version: 1,
-        spaces: [(FIRST_SPACE, space)].into(),
+        spaces: (0..3)
+            .map(|more| (SpaceId(FIRST_SPACE.0 + more), space.clone()))
+            .collect(),
         bootstrap: Some(BASE),
         bases: [BASE].into(),
         cells: [WEST, EAST].into(),

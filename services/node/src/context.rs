@@ -28,6 +28,7 @@ use annals_ids::{
 
 pub use creation::Stored;
 pub use denied::Denied;
+pub use global::{SPACE_CLAIM, space_key};
 pub use others::FOUND_LIMIT;
 use properties::fits;
 pub use replies::check_reply;

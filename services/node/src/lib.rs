@@ -44,7 +44,10 @@ pub mod writer;
 
 pub use around::{Around, Nowhere, Region, Shape};
 pub use behaviour::{Answer, Behaviour, Bootstrap, Caller, ControllerSignal};
-pub use context::{Context, DEFAULT_TIMEOUT_MS, Denied, FOUND_LIMIT, MAX_VALUE_BYTES, Stored, check_args, check_reply};
+pub use context::{
+    Context, DEFAULT_TIMEOUT_MS, Denied, FOUND_LIMIT, MAX_VALUE_BYTES, SPACE_CLAIM, Stored, check_args, check_reply,
+    space_key,
+};
 pub use ghost_view::GhostView;
 pub use ids::{BLOCK, IdBlocks};
 pub use lifecycle_events::{LifecycleEvent, ShutDown};

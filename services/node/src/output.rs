@@ -1,8 +1,12 @@
 //! Outputs of a core, carried out by its shell.
 
+use std::ops::RangeInclusive;
+
 use annals_def::Value;
 use annals_event::Place;
-use annals_ids::{CallNumber, EntityId, Mailbox, MemberId, OwnerId, Position, SessionId, TransferId};
+use annals_ids::{
+    CallNumber, Direction, EntityId, Mailbox, MemberId, OwnerId, Position, SessionId, SpaceId, TransferId,
+};
 use annals_wire::{
     bus::Envelope,
     client::{CloseReason, Rejection},
@@ -189,6 +193,25 @@ pub enum NotOrdered {
 /// ```
 /// # use annals_reference::*;
 /// # let mut scene = Scene::new();
+/// # scene.on_base(|own| {
+/// // An arena, in a space of its own among those that the realm has for this.
+/// let arena = hero::BaseMailbox::create(own.context, hero::NewBase::default())?;
+/// let spaces = SpaceId(2)..=SpaceId(3);
+/// let Place { position, direction, .. } = at(0.0, 0.0);
+/// arena.create_cell_in_new_space(own.context, spaces, position, direction, hero::NewCell::default())?;
+/// # Ok(()) });
+/// # scene.pass(1_000);
+/// # let arenas = scene.realm.count(&[WEST, EAST], "Hero");
+/// # assert_eq!(arenas, 1);
+/// # scene.on_base(|own| {
+/// // Later, on any owner:
+/// assert!(own.context.global_base(&space_key(SpaceId(2))).is_some());
+/// # Ok(()) });
+/// ```
+///
+/// ```
+/// # use annals_reference::*;
+/// # let mut scene = Scene::new();
 /// # let monster = scene.monster;
 /// # scene.on_base(move |own| {
 /// // A companion that appears beside the monster.
@@ -227,6 +250,18 @@ pub enum Request {
         /// The other entity; either of its mailboxes.
         beside: Mailbox,
         offset: Position,
+        /// Cell properties that differ from their defaults.
+        properties: Vec<(MemberId, Value)>,
+    },
+    /// Create the cell part of a base entity in the lowest of these spaces that no other entity has claimed
+    /// (`createInNewSpace`). The space is opened before, as by [`Request::OpenSpace`], and stays the entity's until that
+    /// ends, or [deregisters](crate::Context::deregister_globally) its [`space_key`](crate::space_key).
+    CreateCellInNewSpace {
+        entity: EntityId,
+        /// The spaces of which one is meant.
+        spaces: RangeInclusive<SpaceId>,
+        position: Position,
+        direction: Direction,
         /// Cell properties that differ from their defaults.
         properties: Vec<(MemberId, Value)>,
     },
@@ -301,6 +336,7 @@ impl Request {
         match self {
             Request::CreateCell { entity, .. }
             | Request::CreateCellNear { entity, .. }
+            | Request::CreateCellInNewSpace { entity, .. }
             | Request::DestroyCell { entity }
             | Request::Destroy { entity }
             | Request::GiveClient { from: entity, .. }

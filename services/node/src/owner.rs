@@ -24,7 +24,7 @@ use crate::{
     around::{Around, Nowhere},
     behaviour::{Answer, Behaviour, Caller},
     call_links::Arrival,
-    context::check_args,
+    context::{SPACE_CLAIM, check_args},
     exposed,
     global_exchange::GlobalExchange,
     ids::IdBlocks,
@@ -661,6 +661,7 @@ impl<R: Role> Owner<R> {
                 self.cx.reply(&caller, outcome);
             }
             (Call::Register { by, of, key, type_id }, None) => self.cx.register(&caller, (by, of), &key, type_id),
+            (call @ Call::Registered { of: SPACE_CLAIM, .. }, _) => self.role.handle_call(&mut self.cx, &caller, call),
             (Call::Registered { by, of, outcome }, None) => self.cx.take_registration((by, of), outcome),
             (Call::Deregister { entity, key }, None) => self.cx.end_registration(entity, &key),
             (call, _) => self.role.handle_call(&mut self.cx, &caller, call),

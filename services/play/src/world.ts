@@ -3,7 +3,7 @@
 import type { TypeDescription } from "annals-client";
 
 /** The fingerprint of what clients see of the definitions that this was generated from. */
-export const CLIENT_SCHEMA = "f023b51b28c902b02efc03b025a925d76b8148147a2f46cfe6e707dcb683fc0f";
+export const CLIENT_SCHEMA = "4ddf5939e7bdfd6f4a26d20cf43d3ecf02a6a86a4016cbbf41f777048559bde9";
 
 /** `APPEARANCE` */
 export interface Appearance {
@@ -212,6 +212,7 @@ export interface AvatarCellCalls {
   inspect(): Promise<{ readonly health: number; readonly mood: number }>;
   emote(emote: number): bigint;
   setMood(mood: number): bigint;
+  follow(leader: bigint): bigint;
   say(text: string): bigint;
 }
 
@@ -386,6 +387,7 @@ export const WORLD: readonly TypeDescription[] = [
       { name: "inspect", declared: "inspect", args: [], ownOnly: false, returns: [["health", "INT32"], ["mood", "UINT8"]] },
       { name: "emote", declared: "emote", args: ["UINT8"], ownOnly: true },
       { name: "setMood", declared: "setMood", args: ["UINT8"], ownOnly: true },
+      { name: "follow", declared: "follow", args: ["UINT64"], ownOnly: true },
       { name: "say", declared: "say", args: ["UNICODE_STRING"], ownOnly: true },
     ],
   },

@@ -34,6 +34,7 @@ pub use annals_node::{
     self as node, Answer, Behaviour, Bootstrap, Caller, Context, ControllerSignal, Denied, GhostView, Request, Shape,
     TeleportFailed,
     inquiry::{Learned, NotLearned, Wanted},
+    space_key,
     typed::{Failure, Later, Reply, Wait},
 };
 pub use annals_wire::client::CloseReason;

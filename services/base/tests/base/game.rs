@@ -298,6 +298,9 @@ impl Behaviour for Game {
             Denied::NoCellPart { .. } => 'P',
             Denied::NoSpace(_) => 'N',
             Denied::NotLocated { .. } => 'F',
+            Denied::NoFreeSpace { .. } => 'S',
+            Denied::ClaimsSpace { .. } => 'W',
+            Denied::NotClaimed { .. } => 'X',
             other => panic!("{other}"),
         };
         Self::mark(context, letter);

@@ -22,6 +22,7 @@ mod inquiries;
 mod ledger;
 mod lifecycle;
 mod near;
+mod new_spaces;
 mod operators;
 mod outbound;
 mod personal;

@@ -134,9 +134,11 @@ export class Runner {
     }
   }
 
-  own() {
+  /** An entity in view: the own one, if none is named. */
+  seen(entity) {
     const { client } = this;
-    return client.controls === undefined ? undefined : client.entity(client.controls);
+    const id = entity === undefined ? client.controls : BigInt(entity);
+    return id === undefined ? undefined : client.entity(id);
   }
 
   observe(event) {
@@ -163,6 +165,8 @@ export class Runner {
         return emit({ event: kind, part: event.part, entity, type: this.entered.get(event.entity) ?? null });
       case "placed":
         return emit({ event: kind, entity, place: coordinates(event.place) });
+      case "drives":
+        return emit({ event: kind, entity, drives: event.drives });
       case "spaceEntered":
         return emit({ event: kind, space: event.space });
       case "spaceDataChanged":
@@ -251,15 +255,17 @@ const STEPS = {
     return runner.until(() => runner.client.unconfirmedCalls === 0);
   },
 
-  async walk(runner, { to: [x, y, z], yaw }) {
-    await runner.until(() => runner.client.isPlaying && runner.own()?.place !== undefined);
-    const from = runner.own().place.position;
+  async walk(runner, { to: [x, y, z], yaw, entity }) {
+    await runner.until(() => runner.client.isPlaying && runner.seen(entity)?.place !== undefined);
+    const from = runner.seen(entity).place.position;
     const strides = Math.max(1, Math.ceil(Math.hypot(x - from.x, z - from.z) / STRIDE));
     for (let stride = 1; stride <= strides; stride++) {
       const share = stride / strides;
       const position = { x: from.x + (x - from.x) * share, y, z: from.z + (z - from.z) * share };
-      if (!runner.client.moveTo({ position, direction: { yaw, pitch: 0, roll: 0 } })) {
-        throw new Error("there is no connection to move on");
+      const place = { position, direction: { yaw, pitch: 0, roll: 0 } };
+      const { client } = runner;
+      if (!(entity === undefined ? client.moveTo(place) : client.moveEntity(BigInt(entity), place))) {
+        throw new Error("there is no connection to move on, or another driver");
       }
       await sleep(STRIDE_MS);
     }

@@ -356,7 +356,7 @@ pub(super) const SETTINGS: [Setting; 41] = [
         Some("1"),
         "SPACES",
         "The realm's spaces, separated by commas, each with its non-default values: \"1 extent=200 radius=80 \
-         hysteresis=5 cells=2\"",
+         hysteresis=5 cells=2\"; \"11-40 cells=1\" is thirty of them",
         &[Director],
     ),
     setting(

@@ -102,11 +102,29 @@ impl FromStr for SpaceSetting {
     }
 }
 
+/// The spaces of one entry: `7 radius=60`, or `11-40 radius=60` for equal ones.
+fn of_entry(text: &str) -> Result<Vec<SpaceSetting>, Advice> {
+    let (numbers, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    let Some((first, last)) = numbers.split_once('-').filter(|(first, _)| !first.is_empty()) else {
+        return Ok(vec![text.parse()?]);
+    };
+    let wrong = || Advice("a range of spaces is `11-40`: two numbers, the first one not above the last".to_owned());
+    let [first, last] = [first, last].map(|number| number.parse::<u32>().map_err(|_| wrong()));
+    let (first, last) = (first?, last?);
+    if first > last {
+        return Err(wrong());
+    }
+    // One more than there can be is as wrong as any.
+    let numbers = (first..=last).take(MOST + 1);
+    numbers.map(|number| format!("{number} {rest}").parse()).collect()
+}
+
 impl FromStr for Spaces {
     type Err = Advice;
 
     fn from_str(text: &str) -> Result<Self, Advice> {
-        let spaces: Vec<SpaceSetting> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        let entries = text.split(',').map(of_entry).collect::<Result<Vec<_>, _>>()?;
+        let spaces: Vec<SpaceSetting> = entries.into_iter().flatten().collect();
         let numbers: BTreeSet<u32> = spaces.iter().map(|space| space.space).collect();
         if numbers.len() < spaces.len() {
             return Err(Advice("two spaces have the same number: give each its own".to_owned()));

@@ -350,6 +350,16 @@ fn spaces_are_given_with_non_default_values() {
         ..first
     };
     assert_eq!(given, Spaces(vec![SpaceSetting { radius: 60.0, ..first }, seventh]));
+    let ranged = load(&[], &[("ANNALS_SPACES", "1,11-13 radius=60 cells=1")])
+        .unwrap()
+        .spaces;
+    let of_range = |space| SpaceSetting {
+        space,
+        radius: 60.0,
+        cells: Some(1),
+        ..first
+    };
+    assert_eq!(ranged, Spaces(vec![first, of_range(11), of_range(12), of_range(13)]));
     for (wrong, why) in [
         ("", "begins with its number"),
         ("0", "begins with its number"),
@@ -366,6 +376,12 @@ fn spaces_are_given_with_non_default_values() {
         ),
         ("1 cells=2 cells=3", "twice"),
         ("1,2,1", "two spaces have the same number"),
+        ("1,3-5,4", "two spaces have the same number"),
+        ("5-4", "a range of spaces"),
+        ("5-", "a range of spaces"),
+        ("5-6-7", "a range of spaces"),
+        ("0-3", "begins with its number"),
+        ("1-4294967295", "at most 64 spaces"),
     ] {
         let text = complaint(&[], &[("ANNALS_SPACES", wrong)]);
         assert!(text.contains(why), "{wrong:?}: {text}");

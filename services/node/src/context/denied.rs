@@ -180,6 +180,18 @@ pub enum Denied {
     /// An entity has one cell part at a time.
     #[error("entity {entity} has a cell part already")]
     HasCell { entity: EntityId },
+    /// It waits for a space in which its cell part is created.
+    #[error("entity {entity} waits for a free space for its cell part already")]
+    ClaimsSpace { entity: EntityId },
+    /// All spaces of a range are claimed, or the realm has none of them.
+    #[error(
+        "no space from {first} to {last} is free: the entities that claimed them have not ended, or the setting `spaces` \
+         has none of them"
+    )]
+    NoFreeSpace { first: SpaceId, last: SpaceId },
+    /// A claim of a space was refused.
+    #[error("no space was claimed: {why}")]
+    NotClaimed { why: String },
     /// Entities of this type have no cell part.
     #[error("entity {entity} is of a type without a cell part")]
     NoCellPart { entity: EntityId },

@@ -6,7 +6,7 @@ use annals_event::{
     Subject,
     latest::value::{MAX_DEPTH, value_depth, value_length},
 };
-use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, Part, TypeId};
+use annals_ids::{Address, CallNumber, EntityId, Mailbox, OwnerId, Part, SpaceId, TypeId};
 
 use super::{Context, Denied};
 use crate::{
@@ -266,7 +266,7 @@ impl OwnerContext {
     }
 
     /// Applies an entry of another owner if it is newer and this input has room for it; otherwise it is sent again.
-    pub(crate) fn take_global(&mut self, scope: GlobalScope, entry: GlobalEntry) {
+    pub fn take_global(&mut self, scope: GlobalScope, entry: GlobalEntry) {
         let data = self.global_data(scope);
         let is_news = data.is_none_or(|data| data.is_news(&entry.key, entry.version));
         if is_news && self.needs(entry.length()).is_ok() {
@@ -290,6 +290,17 @@ impl OwnerContext {
         let (from, to) = (Address::Owner(self.owner()), Address::Owner(registry));
         self.call(from, to, registry, Call::Deregister { entity, key });
     }
+}
+
+/// The number of the wait in a registration that claims a space: the role takes the answer. Waits of behaviour are
+/// numbered from 1.
+pub const SPACE_CLAIM: CallNumber = CallNumber(0);
+
+/// The key under which an entity that has claimed a space is registered globally. [`Context::global_base`] with it finds
+/// the entity, on every owner.
+#[must_use]
+pub fn space_key(space: SpaceId) -> String {
+    format!("annals/space/{space}")
 }
 
 /// Checks a key: the log cannot be read with another.

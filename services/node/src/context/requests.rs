@@ -87,6 +87,9 @@ impl Context<'_> {
                 Err(Denied::Place)
             }
             Request::CreateCellNear { offset, .. } if !offset.is_finite() => Err(Denied::Place),
+            Request::CreateCellInNewSpace {
+                position, direction, ..
+            } if !(position.is_finite() && direction.is_finite()) => Err(Denied::Place),
             Request::InvokeFor {
                 entity, method, args, ..
             } => self.check_invocation(*entity, method, args),
@@ -174,7 +177,9 @@ impl Context<'_> {
 /// The request's name in denials, and the part that alone can make it.
 fn about(request: &Request) -> (&'static str, Option<Part>) {
     match request {
-        Request::CreateCell { .. } | Request::CreateCellNear { .. } => ("create a cell part", Some(Part::Base)),
+        Request::CreateCell { .. } | Request::CreateCellNear { .. } | Request::CreateCellInNewSpace { .. } => {
+            ("create a cell part", Some(Part::Base))
+        }
         Request::DestroyCell { .. } => ("end its cell part", None),
         Request::Destroy { .. } => ("end", None),
         Request::GiveClient { .. } => ("give or take a client", Some(Part::Base)),

@@ -264,7 +264,8 @@ impl Context<'_> {
 
     /// Opens the space at a place again, whether it is destroyed or not: its data is cleared, and entities that are
     /// still in it are notified that it is gone. Cell parts that this part then creates at that place find it open
-    /// (with which a game keeps a pool of spaces). The request is made after this call.
+    /// ([`CreateCellInNewSpace`](crate::Request::CreateCellInNewSpace) does both for a space that nobody has). The
+    /// request is made after this call.
     ///
     /// ```
     /// # use annals_reference::*;

@@ -26,7 +26,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
             "Bytes", "Dict", "Exactly", "Opaque", "Typed", "UdoRef", "Vector2", "Vector3", "Vector4",
         ],
     ),
-    ("std::ops", &["Range"]),
+    ("std::ops", &["Range", "RangeInclusive"]),
     (
         "annals_event",
         &["Audience", "CallError", "GlobalScope", "Outcome", "Place"],
@@ -38,6 +38,7 @@ const SOURCES: [(&str, &[&str]); 11] = [
             "Address",
             "CallNumber",
             "ControllerId",
+            "Direction",
             "EntityId",
             "Mailbox",
             "MemberId",

@@ -100,6 +100,7 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
         "create_beside",
         "create_cell",
         "create_cell_near",
+        "create_cell_in_new_space",
         "to_base",
         "to_cell",
     ]);
@@ -166,6 +167,7 @@ fn creation(text: &mut Text, named: &Named<'_>, side: Side) {
                 text.close("})");
                 text.close("}");
                 creation_near(text);
+                creation_in_new_space(text);
             }
         }
         Side::Cell => {
@@ -199,6 +201,35 @@ fn creation_near(text: &mut Text) {
     text.line("entity: self.0.entity,");
     text.line("beside,");
     text.line("offset,");
+    text.line("properties: new.into_properties(),");
+    text.close("})");
+    text.close("}");
+}
+
+/// Writes the function that creates a cell part in a space of its own.
+fn creation_in_new_space(text: &mut Text) {
+    text.gap();
+    text.doc("Asks for the entity's cell part in the lowest of these spaces that no entity has claimed, once this call is over.");
+    let parameters = [
+        "self",
+        "context: &mut Context<'_>",
+        "spaces: RangeInclusive<SpaceId>",
+        "position: Position",
+        "direction: Direction",
+        "new: NewCell",
+    ]
+    .map(str::to_owned);
+    text.function(
+        "pub fn create_cell_in_new_space",
+        &parameters,
+        "Result<(), Denied>",
+        '{',
+    );
+    text.open("context.request(Request::CreateCellInNewSpace {");
+    text.line("entity: self.0.entity,");
+    text.line("spaces,");
+    text.line("position,");
+    text.line("direction,");
     text.line("properties: new.into_properties(),");
     text.close("})");
     text.close("}");

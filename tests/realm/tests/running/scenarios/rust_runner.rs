@@ -222,9 +222,10 @@ impl Runner {
 
     async fn walk(&mut self, step: &Json) -> Result<(), Failure> {
         let (to, yaw) = (position(&step["to"])?, metres(&step["yaw"])?);
-        self.until(|client| client.core().is_playing() && own_position(client).is_some())
+        let driven = step.get("entity").map(|_| entity(step)).transpose()?;
+        self.until(|client| client.core().is_playing() && position_of(client, driven).is_some())
             .await?;
-        let from = own_position(self.client()?).ok_or("it has no place")?;
+        let from = position_of(self.client()?, driven).ok_or("it has no place")?;
         let strides = ((to.x - from.x).hypot(to.z - from.z) / STRIDE).ceil().max(1.0);
         let mut stride = 1.0;
         while stride <= strides {
@@ -238,8 +239,13 @@ impl Runner {
                 yaw,
                 ..Direction::default()
             };
-            if !self.client_mut()?.move_to(position, direction) {
-                return Err("there is no connection to move on".to_owned());
+            let client = self.client_mut()?;
+            let is_sent = match driven {
+                Some(driven) => client.move_entity(driven, position, direction),
+                None => client.move_to(position, direction),
+            };
+            if !is_sent {
+                return Err("there is no connection to move on, or another driver".to_owned());
             }
             let next = sleep(STRIDE_INTERVAL);
             tokio::pin!(next);
@@ -389,6 +395,9 @@ fn plain(event: &Event) -> Option<Json> {
         Event::Placed { entity, position, .. } => json!({
             "event": "placed", "entity": entity.0.to_string(),
             "place": coordinates(*position),
+        }),
+        Event::Drives { entity, drives } => json!({
+            "event": "drives", "entity": entity.0.to_string(), "drives": drives,
         }),
         Event::SpaceEntered { space, .. } => json!({ "event": "spaceEntered", "space": space.0 }),
         Event::CallRefused {
@@ -544,9 +553,10 @@ fn coordinates(Position { x, y, z }: Position) -> [f64; 3] {
     [x, y, z].map(f64::from)
 }
 
-fn own_position(client: &Client) -> Option<Position> {
-    let (own, _) = client.core().controls()?;
-    Some(client.core().entity(own)?.place?.0)
+/// Where an entity is seen: the own one, if none is named.
+fn position_of(client: &Client, entity: Option<EntityId>) -> Option<Position> {
+    let own = client.core().controls().map(|(own, _)| own);
+    Some(client.core().entity(entity.or(own)?)?.place?.0)
 }
 
 fn type_in_view(core: &annals_client::ClientCore, entity: EntityId) -> Option<TypeId> {
