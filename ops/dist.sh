@@ -105,25 +105,26 @@ sboms() {
 need_npm() {
     command -v npm >/dev/null || die "npm is not installed, and packs the TypeScript client: install Node 22 or later with npm"
     [ -x target/tools/node_modules/.bin/tsc ] || ops/setup.sh
+    grep -q "\"version\": \"$VERSION\"" services/client-ts/package.json ||
+        die "services/client-ts/package.json has another version than $VERSION, which is that of the release"
     [ -x target/tools/node_modules/.bin/tsc ] || die "there is no TypeScript compiler: run \`make setup\`, and read what it says"
 }
 
 # npm_package FOLDER: the TypeScript client of the commit that is checked out, as npm installs it.
 npm_package() {
-    local folder=$1 source=$PWD/target/dist/npm version
+    local folder=$1 source=$PWD/target/dist/npm used
     rm -rf "$source"
     mkdir -p "$source"
     git archive HEAD:services/client-ts | tar --extract --directory "$source"
     git archive HEAD LICENSE | tar --extract --directory "$source"
-    version=$(cd "$source" && npm pkg get version | tr -d '"')
-    [ "$version" = "$VERSION" ] || die "services/client-ts/package.json has version $version, and the release is $VERSION"
     target/tools/node_modules/.bin/tsc -p "$source"
     (cd "$source" && npm pack --silent --pack-destination "$folder" >/dev/null)
-    # As a user's program finds it.
-    (cd "$source" && npm install --silent --no-audit --no-fund --no-save --prefix used "$folder/annals-client-$VERSION.tgz" &&
-        cd used && node --input-type=module --eval 'await import("annals-client")') ||
+    # As a user's program finds it: not below the folder of the package, which Node would take instead.
+    used=$(mktemp -d)
+    (cd "$used" && npm install --silent --no-audit --no-fund --no-save --prefix . "$folder/annals-client-$VERSION.tgz" &&
+        node --input-type=module --eval 'await import("annals-client")') ||
         die "annals-client-$VERSION.tgz cannot be installed and imported"
-    rm -rf "$source"
+    rm -rf "$source" "$used"
 }
 
 # stage FOLDER: fills it.

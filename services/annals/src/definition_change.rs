@@ -13,7 +13,7 @@ use annals_db::{
 use annals_def::{Plan, Rename, RenameError, Renames, Schema};
 use annals_host::{
     nats::{Bus, ConnectError},
-    process::{AskError, Settings, connect, remote_store},
+    process::{AskError, Settings, ask_director, connect, remote_store},
 };
 use annals_store::StoreError;
 use annals_wire::{
@@ -40,7 +40,7 @@ pub(crate) enum NotUpgraded {
     Stopped,
     #[error("the realm's nats-server cannot be reached")]
     Connect(#[from] ConnectError),
-    #[error("the realm's director was not reached; ask again")]
+    #[error("the realm's director was not reached; see `annals realm upgrade status`, and ask again")]
     NoDirector(#[from] AskError),
     #[error("the realm's store cannot be read")]
     Store(#[from] StoreError),
@@ -197,7 +197,7 @@ impl Director {
     /// When nothing is prepared, the change is abandoned, or it takes too long.
     pub(crate) async fn finish(&self) -> Result<UpgradeStage, NotUpgraded> {
         let began = Instant::now();
-        let mut stage = self.ask(UpgradeAction::Finish).await?;
+        let mut stage = self.send(of_action(UpgradeAction::Finish)).await?;
         refuse(&stage)?;
         let next = stage.next.clone();
         while stage.present != next || stage.changing {
@@ -219,7 +219,7 @@ impl Director {
     /// # Errors
     /// When nothing is prepared, or the change is being made.
     pub(crate) async fn roll_back(&self) -> Result<(), NotUpgraded> {
-        refuse(&self.ask(UpgradeAction::RollBack).await?)
+        refuse(&self.send(of_action(UpgradeAction::RollBack)).await?)
     }
 
     /// What is prepared, and what it waits for.
@@ -227,21 +227,21 @@ impl Director {
     /// # Errors
     /// When no director answers.
     pub(crate) async fn look(&self) -> Result<UpgradeStage, NotUpgraded> {
-        self.ask(UpgradeAction::Look).await
+        let ask = DirectorAsk::Upgrade(of_action(UpgradeAction::Look));
+        Ok(ask_until_answered(&self.bus, &self.subjects, ask).await?)
     }
 
-    async fn ask(&self, action: UpgradeAction) -> Result<UpgradeStage, NotUpgraded> {
-        let action = action.into();
-        let ask = UpgradeRealm {
-            action,
-            ..UpgradeRealm::default()
-        };
-        self.send(ask).await
-    }
-
+    /// Sends a request that is refused if it arrives twice: an operator looks before it is repeated.
     async fn send(&self, ask: UpgradeRealm) -> Result<UpgradeStage, NotUpgraded> {
         let ask = DirectorAsk::Upgrade(ask);
-        Ok(ask_until_answered(&self.bus, &self.subjects, ask).await?)
+        Ok(ask_director(&self.bus, &self.subjects, ask).await?)
+    }
+}
+
+fn of_action(action: UpgradeAction) -> UpgradeRealm {
+    UpgradeRealm {
+        action: action.into(),
+        ..UpgradeRealm::default()
     }
 }
 

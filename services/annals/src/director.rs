@@ -12,14 +12,14 @@ use annals_wire::{Subjects, control::DirectorAsk};
 /// after a silence of 3 s: db and director may have died together.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
 
-/// Interval of the attempts where nobody subscribes.
+/// Pause between two attempts.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
-/// Sends a request to the director, again until one answers. All requests of operators have the same effect when they
-/// arrive twice. The first failure is reported on standard error.
+/// Sends a request to the director, again until one answers: a request that may be executed twice. The first failure is
+/// reported on standard error.
 ///
 /// # Errors
-/// The last failure, when no director answers within 15 s, and an answer that cannot be decoded at once.
+/// The last failure, when all attempts of 15 s have failed; at once, when an answer cannot be decoded.
 pub(crate) async fn ask_until_answered<A: prost::Message + Default>(
     bus: &Bus,
     subjects: &Subjects,

@@ -42,6 +42,8 @@ pub struct Stopping {
     subjects: Subjects,
     /// The last stage that the director reported, and whether it was reported as delayed.
     seen: Option<(Stage, bool)>,
+    /// Whether a director that does not answer is asked again for a time.
+    is_patient: bool,
 }
 
 impl Stopping {
@@ -52,6 +54,17 @@ impl Stopping {
             bus,
             subjects,
             seen: None,
+            is_patient: false,
+        }
+    }
+
+    /// The same, for a realm that somebody else supervises: requests are repeated for a time if no director answers, as
+    /// another one may be about to lead.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self {
+            is_patient: true,
+            ..self
         }
     }
 
@@ -139,6 +152,11 @@ impl Stopping {
     }
 
     async fn order(&self, order: StopRealm) -> Result<StopStage, AskError> {
-        ask_until_answered(&self.bus, &self.subjects, DirectorAsk::Stop(order)).await
+        let order = DirectorAsk::Stop(order);
+        if self.is_patient {
+            ask_until_answered(&self.bus, &self.subjects, order).await
+        } else {
+            ask_director(&self.bus, &self.subjects, order).await
+        }
     }
 }

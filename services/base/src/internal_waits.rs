@@ -1,5 +1,5 @@
-//! Internal waits of the base, kept among the replies that an entity waits for, so that they survive a restart. No call
-//! answers them, and behaviour never sees them. They are recognised by their address: the entity's own owner, to which
+//! Internal waits of the base, kept among the replies that an entity waits for, so that they survive a restart. No reply
+//! ends them, and behaviour never sees them. They are recognised by their address: the entity's own owner, to which
 //! no part of it ever sends a request.
 
 use annals_event::{Awaiting, Body, Image};

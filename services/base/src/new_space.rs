@@ -91,8 +91,10 @@ impl BaseRole {
         let type_id = cx.image(entity).ok_or(Denied::Elsewhere { entity, what })?.type_id;
         let map = self.map.as_ref().ok_or(Denied::NoRegistry)?;
         let registry = map.bootstrap.ok_or(Denied::NoRegistry)?;
-        let taken = cx.global_data(GlobalScope::Registry);
-        let is_free = |space: &SpaceId| taken.is_none_or(|taken| taken.mailbox(&space_key(*space)).is_none());
+        let registered = cx.global_data(GlobalScope::Registry);
+        let holder = |space: SpaceId| registered.and_then(|registered| registered.mailbox(&space_key(space)));
+        // A space that the entity has is as good as a free one.
+        let is_free = |space: &SpaceId| holder(*space).is_none_or(|holder| holder.entity == entity);
         let mut spaces = map.spaces.keys().copied();
         let free = spaces.find(|space| (from..=claim.last).contains(space) && is_free(space));
         let space = free.ok_or(Denied::NoFreeSpace {
@@ -129,6 +131,9 @@ impl BaseRole {
         InternalWait::SpaceClaimed.clear(cx, entity);
         let Ok(claim) = Claim::read(&note) else {
             debug_assert!(false, "a wait for a space has another note");
+            if let Registration::Done(entry) = outcome {
+                self.release_space(cx, entity, entry.key);
+            }
             return;
         };
         let request = claim.request(entity);

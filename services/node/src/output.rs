@@ -253,8 +253,8 @@ pub enum Request {
         /// Cell properties that differ from their defaults.
         properties: Vec<(MemberId, Value)>,
     },
-    /// Create the cell part of a base entity in the lowest of these spaces that no other entity has claimed
-    /// (`createInNewSpace`). The space is opened before, as by [`Request::OpenSpace`], and stays the entity's until that
+    /// Create the cell part of a base entity in the lowest of these spaces that no other entity has claimed, as far as is
+    /// known on its owner (`createInNewSpace`). The space is opened before, as by [`Request::OpenSpace`], and stays the entity's until that
     /// ends, or [deregisters](crate::Context::deregister_globally) its [`space_key`](crate::space_key).
     CreateCellInNewSpace {
         entity: EntityId,

@@ -68,7 +68,10 @@ impl Drain {
             return Err(NotDrained::Stopped.into());
         }
         let (last, took) = self.drain(settings).await?;
-        let (process, service, took) = (self.process, last.service, took.as_secs_f32());
+        let (process, took) = (self.process, took.as_secs_f32());
+        // Empty if the process had ended before the director answered.
+        let service = Some(last.service).filter(|service| !service.is_empty());
+        let service = service.unwrap_or_else(|| "base or cell".to_owned());
         match last.owners {
             0 => writeln!(
                 stdout(),
@@ -91,9 +94,10 @@ impl Drain {
             drain: true,
             force: self.force,
         });
-        let began = Instant::now();
         let first: DrainStage = ask_until_answered(&bus, &subjects, ask.clone()).await?;
-        if first.service.is_empty() {
+        let began = Instant::now();
+        // An earlier attempt may have drained it, and its answer was lost.
+        if first.service.is_empty() && !first.left {
             return Err(NotDrained::Unknown(self.process));
         }
         if !first.refused.is_empty() {

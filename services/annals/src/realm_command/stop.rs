@@ -37,7 +37,7 @@ impl Stop {
 
     async fn stop(self, settings: &Settings) -> Result<(), StopError> {
         let (bus, subjects) = connect(settings, "stop").await?;
-        let mut stopping = Stopping::new(bus, subjects);
+        let mut stopping = Stopping::new(bus, subjects).patient();
         if self.go_on {
             stopping.go_on().await?;
         } else {

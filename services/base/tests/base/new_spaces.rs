@@ -2,13 +2,15 @@
 
 use annals_base::BaseInput;
 use annals_def::Value;
-use annals_event::{Body, Call, CellCreation, GlobalEntry, GlobalVersion, Registration, RequestedBase, Subject};
+use annals_event::{
+    Body, Call, CellCreation, GlobalData, GlobalEntry, GlobalScope, GlobalVersion, Registration, RequestedBase, Subject,
+};
 use annals_ids::{CallNumber, Direction, EntityId, Mailbox, MemberId, OwnerId, Part, Position, SpaceId};
 use annals_node::{Context, Request, SPACE_CLAIM, space_key};
 use annals_wire::SpaceMap;
 
 use crate::{
-    game::{AVATAR, Game},
+    game::{AVATAR, Game, MADE, NOTE, PLACE, TIMEOUT_MS},
     host::{BASE, Host, OTHER, call_of_other, map},
     lifecycle::trail,
 };
@@ -31,6 +33,12 @@ fn claim_or_release(context: &mut Context<'_>) {
         context.deregister_globally(&space_key(*own)).unwrap();
         return;
     }
+    claim(context);
+}
+
+/// Requests a cell part in a space of its own.
+fn claim(context: &mut Context<'_>) {
+    let entity = context.entity();
     let position = Position { x: 1.0, y: 2.0, z: 3.0 };
     let direction = Direction {
         yaw: 0.5,
@@ -62,8 +70,12 @@ fn map_of(keeper: OwnerId) -> SpaceMap {
 
 /// A host with so many avatars without cell parts.
 fn host(keeper: OwnerId, avatars: u64) -> (Host, Vec<EntityId>) {
+    host_of(claim_or_release, keeper, avatars)
+}
+
+fn host_of(errand: fn(&mut Context<'_>), keeper: OwnerId, avatars: u64) -> (Host, Vec<EntityId>) {
     let mut host = Host::of(Game {
-        errand: Some(claim_or_release),
+        errand: Some(errand),
         ..Game::default()
     });
     host.role(BaseInput::Map(map_of(keeper)));
@@ -239,4 +251,49 @@ fn a_claim_that_fails_is_reported_and_releases_the_space() {
     };
     assert_eq!(called(&host).last(), Some(&released), "the entity has ended");
     assert!(avatars.iter().all(|avatar| entered(&host, *avatar).is_empty()));
+}
+
+/// Has the first space already, as if its cell part had ended there, and requests a cell part in a space of its own.
+fn register_then_claim(context: &mut Context<'_>) {
+    let key = space_key(SPACES[0]);
+    if context.global_base(&key).is_none() {
+        let registered = context.register_globally(&key, TIMEOUT_MS, (MADE, NOTE.to_vec()));
+        registered.unwrap();
+    } else {
+        claim(context);
+    }
+}
+
+#[test]
+fn an_entity_that_has_a_space_gets_the_same_one_again() {
+    let (mut host, avatars) = host_of(register_then_claim, BASE, 1);
+    run(&mut host, avatars[0], ("run_errand", 1));
+    run(&mut host, avatars[0], ("run_errand", 2));
+    assert_eq!(entered(&host, avatars[0]), SPACES[..1]);
+    let registered = host.owner.cx().global_data(GlobalScope::Registry);
+    assert_eq!(registered.map(GlobalData::len), Some(1));
+}
+
+/// Claims a space, and requests a cell part elsewhere at once.
+fn claim_and_create(context: &mut Context<'_>) {
+    claim(context);
+    let (entity, place) = (context.entity(), PLACE);
+    let properties = Vec::new();
+    let request = Request::CreateCell {
+        entity,
+        place,
+        properties,
+    };
+    context.request(request).unwrap();
+}
+
+#[test]
+fn no_other_cell_part_is_created_while_an_entity_waits_for_a_space() {
+    let (mut host, avatars) = host_of(claim_and_create, OTHER, 1);
+    run(&mut host, avatars[0], ("run_errand", 1));
+    assert_eq!(trail(&host, avatars[0]), "bW");
+    let creates = |call: &Call| matches!(call, Call::CreateCell(_));
+    assert!(!called(&host).iter().any(creates));
+    answer(&mut host, 2, granted(avatars[0], SPACES[0]));
+    assert_eq!(entered(&host, avatars[0]), SPACES[..1]);
 }

@@ -104,7 +104,8 @@ impl FromStr for SpaceSetting {
 
 /// The spaces of one entry: `7 radius=60`, or `11-40 radius=60` for equal ones.
 fn of_entry(text: &str) -> Result<Vec<SpaceSetting>, Advice> {
-    let (numbers, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    let text = text.trim();
+    let (numbers, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let Some((first, last)) = numbers.split_once('-').filter(|(first, _)| !first.is_empty()) else {
         return Ok(vec![text.parse()?]);
     };

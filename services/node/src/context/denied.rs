@@ -185,8 +185,8 @@ pub enum Denied {
     ClaimsSpace { entity: EntityId },
     /// All spaces of a range are claimed, or the realm has none of them.
     #[error(
-        "no space from {first} to {last} is free: the entities that claimed them have not ended, or the setting `spaces` \
-         has none of them"
+        "no space from {first} to {last} is free, as far as is known here: the entities that claimed them have not ended, \
+         or did a moment ago; or the setting `spaces` has none of them"
     )]
     NoFreeSpace { first: SpaceId, last: SpaceId },
     /// A claim of a space was refused.
