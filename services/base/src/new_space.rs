@@ -121,16 +121,10 @@ impl BaseRole {
         let note = cx
             .image(entity)
             .and_then(|image| InternalWait::SpaceClaimed.note(image));
-        let Some(note) = note.map(<[u8]>::to_vec) else {
-            // The entity has ended meanwhile.
-            if let Registration::Done(entry) = outcome {
-                self.release_space(cx, entity, entry.key);
-            }
-            return;
-        };
+        let claim = note.and_then(|note| Claim::read(note).ok());
         InternalWait::SpaceClaimed.clear(cx, entity);
-        let Ok(claim) = Claim::read(&note) else {
-            debug_assert!(false, "a wait for a space has another note");
+        let Some(claim) = claim else {
+            // The entity has ended meanwhile.
             if let Registration::Done(entry) = outcome {
                 self.release_space(cx, entity, entry.key);
             }
