@@ -306,7 +306,7 @@ export class Client {
     this.open(attempt, PLAY, () => resolve(to), direct, {
       connected: () => this.handle(() => this.core.connected(this.now(), attempt)),
       frame: (body) => this.handle(() => this.core.frame(this.now(), attempt, body)),
-      datagram: (bytes) => this.handle(() => this.core.datagram(attempt, bytes)),
+      datagram: (bytes) => this.handle(() => this.core.datagram(this.now(), attempt, bytes)),
       closed: (reason) => {
         this.connections.delete(attempt);
         this.handle(() => this.core.disconnected(this.now(), attempt, reason));

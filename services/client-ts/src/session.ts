@@ -26,9 +26,9 @@ import {
   writeHello,
   writeLocate,
   writeLogIn,
-  writeMovementAck,
   writeStamps,
 } from "./frames.js";
+import { HeldAck } from "./held_ack.js";
 import { PREDICTED } from "./predicted.js";
 import { SentMoves } from "./sent_moves.js";
 import { ViewGap, View } from "./view.js";
@@ -129,6 +129,7 @@ export class ClientCore {
   private attempts = 0;
   private failures = 0;
   private readonly sentMoves = new SentMoves();
+  private readonly heldAck = new HeldAck();
 
   constructor(
     private readonly world: World,
@@ -165,6 +166,11 @@ export class ClientCore {
   }
 
   takeOutputs(): Output[] {
+    const attempt = this.playsOn;
+    const isSending = ({ kind }: Output) => kind === "frame" || kind === "datagram";
+    if (attempt !== undefined && this.outputs.some(isSending)) {
+      this.sendAck(this.heldAck.take(), attempt);
+    }
     return this.outputs.splice(0);
   }
 
@@ -244,17 +250,16 @@ export class ClientCore {
     this.take(now, frame);
   }
 
-  datagram(attempt: number, bytes: Uint8Array): void {
+  datagram(now: number, attempt: number, bytes: Uint8Array): void {
     const own = this.controls;
     if (this.phase.kind !== "playing" || this.phase.attempt !== attempt || own === undefined) {
       return;
     }
     const { cell } = this.views;
     if (bytes[0] === PREDICTED) {
-      const { attempt } = this.phase;
       const found = read(() => cell.applyPredicted(bytes, own.entity));
       if (found !== undefined) {
-        this.outputs.push({ kind: "datagram", attempt, bytes: writeMovementAck(found.view, found.ack) });
+        this.heldAck.hold(now, found.view, found.ack);
       }
       return;
     }
@@ -314,6 +319,7 @@ export class ClientCore {
           this.sendCalls(this.calls.due(now));
         }
         this.moveAgain(now, phase.attempt);
+        this.sendAck(this.heldAck.takeOverdue(now), phase.attempt);
         return this.sendProgress(this.downloads.answer(now));
       default:
         return;
@@ -330,7 +336,7 @@ export class ClientCore {
       return Infinity;
     }
     const { base, cell } = this.views;
-    const timed = [base, cell, this.calls, this.asks, this.downloads, this.sentMoves];
+    const timed = [base, cell, this.calls, this.asks, this.downloads, this.sentMoves, this.heldAck];
     return Math.min(...timed.map((one) => one.deadline()), this.successor?.until ?? Infinity);
   }
 
@@ -448,6 +454,12 @@ export class ClientCore {
     const placeOf = (entity: EntityId) =>
       this.drives(entity) ? this.views.cell.entities.get(entity)?.place : undefined;
     for (const bytes of this.sentMoves.due(now, placeOf)) {
+      this.outputs.push({ kind: "datagram", attempt, bytes });
+    }
+  }
+
+  private sendAck(bytes: Uint8Array | undefined, attempt: number): void {
+    if (bytes !== undefined) {
       this.outputs.push({ kind: "datagram", attempt, bytes });
     }
   }
@@ -729,6 +741,7 @@ export class ClientCore {
     }
     this.views.base.pause();
     this.views.cell.pause();
+    this.heldAck.discard();
     this.downloads.pause();
     const next = this.successor;
     if (next !== undefined) {
@@ -775,6 +788,7 @@ export class ClientCore {
     this.setOwner(owner);
     this.views.base.pause();
     this.views.cell.pause();
+    this.heldAck.discard();
     this.downloads.pause();
     this.isMoving = true;
     this.retriesUntil = now + MOVED_WITHIN;

@@ -79,7 +79,7 @@ test("a session survives any frames, and is closed or goes on", () => {
         () => core.loginAnswered(now, attempt, bytes),
         () => core.connected(now, attempt),
         () => core.frame(now, attempt, bytes),
-        () => core.datagram(attempt, bytes),
+        () => core.datagram(now, attempt, bytes),
         () => core.tick(now),
         () => next(10) === 0 && core.disconnected(now, attempt, "Lost"),
       ];

@@ -153,7 +153,8 @@ test("a connection is closed when it is given up", () => {
   assert.equal(core.deadline(), Infinity);
 });
 
-test("predicted movements are read in the view that they are of, and acknowledged", () => {
+/** A client whose cell view is that of the vectors, before its first frame; and some of the vectors. */
+const awaitingPredicted = () => {
   const predicted = cases("predicted");
   const first = predicted[0];
   const second = predicted.find(({ text }) => text.startsWith("tick 17000000002"));
@@ -169,12 +170,23 @@ test("predicted movements are read in the view that they are of, and acknowledge
   while (cell.number < 300n) {
     cell.begin(4, { x: 0, y: 0, z: 0 });
   }
-  core.datagram(attempt, first.bytes);
+  const follow = () => {
+    const place = { position: { x: 1, y: 2, z: 3 }, direction: { yaw: 0, pitch: 5, roll: 6 } };
+    const items = [65536n, 256n].map((entity) => ({ kind: "enter", entity, typeId: 4, place }));
+    cell.apply(5, { source: "cell", view: 300n, sequence: 1n, tick: 17_000_000_000n, items });
+  };
+  return { core, attempt, cell, datagrams, follow, first, second, predicted };
+};
+
+test("predicted movements are read in the view that they are of, and acknowledged", () => {
+  const { core, attempt, cell, datagrams, follow, first, second, predicted } = awaitingPredicted();
+  core.datagram(5, attempt, first.bytes);
+  core.tick(1_000);
   assert.deepEqual(datagrams(), [], "before the first frame");
-  const place = { position: { x: 1, y: 2, z: 3 }, direction: { yaw: 0, pitch: 5, roll: 6 } };
-  const items = [65536n, 256n].map((entity) => ({ kind: "enter", entity, typeId: 4, place }));
-  cell.apply(5, { source: "cell", view: 300n, sequence: 1n, tick: 17_000_000_000n, items });
-  core.datagram(attempt, first.bytes);
+  follow();
+  core.datagram(1_000, attempt, first.bytes);
+  assert.equal(core.deadline(), 1_150);
+  core.tick(1_150);
   const [{ bytes }] = datagrams();
   assert.deepEqual([...bytes], [2, 0xac, 0x02, 0x01, 0x6a, 0, 0], "view 300, tick 27137");
   const near = ({ position: { x, y, z } }, wanted) =>
@@ -184,14 +196,32 @@ test("predicted movements are read in the view that they are of, and acknowledge
   near(cell.entities.get(65536n).place, [42.26409, 2.6045775, 104.27597]);
   near(cell.entities.get(256n).place, [quarter(-126.719055), 2, quarter(117.8782)]);
   assert.equal(cell.entities.get(256n).place.direction.pitch, 5, "what was not sent stays");
-  core.datagram(attempt, first.bytes);
+  core.datagram(1_300, attempt, first.bytes);
+  core.tick(2_000);
   assert.deepEqual(datagrams(), [], "a duplicate");
-  core.datagram(attempt, second.bytes);
+  core.datagram(2_000, attempt, second.bytes);
+  core.tick(2_250);
   assert.equal(datagrams().length, 1);
-  core.datagram(attempt, Uint8Array.of(2, 0xac, 2, 9, 9));
+  core.datagram(2_300, attempt, Uint8Array.of(2, 0xac, 2, 9, 9));
   cell.begin(6, { x: 0, y: 0, z: 0 });
-  core.datagram(attempt, predicted.at(-1).bytes);
+  core.datagram(2_300, attempt, predicted.at(-1).bytes);
+  core.tick(3_000);
   assert.deepEqual(datagrams(), [], "of another view");
+});
+
+test("movements are acknowledged with what the client sends next", () => {
+  const { core, attempt, datagrams, follow, first, second } = awaitingPredicted();
+  follow();
+  const own = { position: { x: 1, y: 2, z: 3 }, direction: { yaw: 0, pitch: 0, roll: 0 } };
+  const sent = (now) => {
+    assert.ok(core.moveTo(now, own));
+    return datagrams().map(({ bytes }) => bytes[0] === 2);
+  };
+  core.datagram(1_000, attempt, first.bytes);
+  core.datagram(1_100, attempt, second.bytes);
+  assert.deepEqual(datagrams(), [], "it waits");
+  assert.deepEqual(sent(1_110), [false, true], "behind the movement");
+  assert.deepEqual(sent(1_120), [false], "once");
 });
 
 test("a lost connection is resumed with the token of the last welcome", () => {

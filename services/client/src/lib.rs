@@ -9,6 +9,7 @@ mod calls;
 mod downloads;
 mod event;
 mod hearing;
+mod held_ack;
 mod link;
 mod moving;
 mod playing;

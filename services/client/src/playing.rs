@@ -1,10 +1,7 @@
 //! Handling of frames and datagrams while a session plays.
 
 use annals_ids::{EntityId, Part, TypeId};
-use annals_wire::client::{
-    CloseReason, ToClient, ToClientDatagram, ToServer, ToServerDatagram, ViewFrame,
-    volatile::{KIND, MovementAck},
-};
+use annals_wire::client::{CloseReason, ToClient, ToClientDatagram, ToServer, ViewFrame, volatile::KIND};
 
 use crate::{
     downloads::WrongChunk,
@@ -132,7 +129,8 @@ impl ClientCore {
         let taken = if bytes.first() == Some(&KIND) {
             let taken = self.views.cell.apply_predicted(bytes, own);
             taken.ok().map(|(taken, ack)| {
-                ack.into_iter().for_each(|ack| self.send_ack(ack));
+                let view = self.views.cell.number();
+                ack.into_iter().for_each(|ack| self.held_ack.hold(now, view, ack));
                 taken
             })
         } else {
@@ -145,14 +143,6 @@ impl ClientCore {
             Some(Taken::Stale) => self.counters.stale += 1,
             None => self.counters.malformed += 1,
         }
-    }
-
-    /// Acknowledges movements that were read, so that the server can send less.
-    fn send_ack(&mut self, ack: MovementAck) {
-        let view = self.views.cell.number();
-        let mut bytes = Vec::new();
-        ToServerDatagram::MovementAck { view, ack }.write(&mut bytes);
-        self.outputs.push_back(Output::Datagram(bytes));
     }
 
     fn count(&mut self, bytes: &[u8]) {
@@ -178,6 +168,7 @@ impl ClientCore {
     pub(crate) fn pause_views(&mut self) {
         self.views.base.pause();
         self.views.cell.pause();
+        self.held_ack.discard();
     }
 
     pub(crate) fn send(&mut self, frame: &ToServer) {

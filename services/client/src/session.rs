@@ -15,6 +15,7 @@ use crate::{
     downloads::Downloads,
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
     hearing::{Silence, UpdateGaps},
+    held_ack::HeldAck,
     moving::Successor,
     probe::Probe,
     sent_moves::SentMoves,
@@ -73,6 +74,7 @@ pub struct ClientCore {
     pub(crate) calls: Calls,
     pub(crate) downloads: Downloads,
     pub(crate) sent_moves: SentMoves,
+    pub(crate) held_ack: HeldAck,
     pub(crate) counters: Counters,
     pub(crate) hearing: UpdateGaps,
     /// The questions about the base's place, while it is silent.
@@ -154,6 +156,7 @@ impl ClientCore {
             calls: Calls::default(),
             downloads: Downloads::default(),
             sent_moves: SentMoves::default(),
+            held_ack: HeldAck::default(),
             counters: Counters::default(),
             hearing: UpdateGaps::default(),
             probe: None,
@@ -254,6 +257,8 @@ impl ClientCore {
                     }
                 }
                 self.move_again(now);
+                self.outputs
+                    .extend(self.held_ack.take_overdue(now).map(Output::Datagram));
             }
             _ => {}
         }
@@ -274,6 +279,7 @@ impl ClientCore {
                 self.calls.deadline(),
                 self.downloads.deadline(),
                 self.sent_moves.deadline(),
+                self.held_ack.deadline(),
                 self.probe.map(|probe| probe.again_at),
                 self.next.as_ref().map(|next| next.until),
             ]
@@ -285,7 +291,14 @@ impl ClientCore {
 
     /// Takes the next output for the shell.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        let output = self.outputs.pop_front()?;
+        if matches!(output, Output::Frame(_) | Output::Datagram(_))
+            && let Some(ack) = self.held_ack.take()
+        {
+            // Right behind it, so that both leave in one packet.
+            self.outputs.push_front(Output::Datagram(ack));
+        }
+        Some(output)
     }
 
     /// Takes the next event for the game.

@@ -18,6 +18,7 @@ const OTHER: EntityId = EntityId(8);
 struct Table {
     core: ClientCore,
     attempt: Attempt,
+    now: Millis,
     reads: Option<Reads>,
     /// The core's acknowledgements.
     acks: Vec<(u64, MovementAck)>,
@@ -51,6 +52,7 @@ impl Table {
         let mut table = Self {
             core: reads.into_iter().fold(core, ClientCore::reading),
             attempt: Attempt(0),
+            now: Millis(0),
             reads: None,
             acks: Vec::new(),
             writer: VolatileWriter::new(1, packing()),
@@ -138,7 +140,14 @@ impl Table {
 
     fn hear(&mut self, bytes: Vec<u8>) {
         let attempt = self.attempt;
-        self.core.handle(Millis(0), Input::Datagram { attempt, bytes });
+        self.core.handle(self.now, Input::Datagram { attempt, bytes });
+        self.listen();
+    }
+
+    /// Lets an acknowledgement that waits for others leave alone.
+    fn wait(&mut self) {
+        self.now = self.now.after(150);
+        self.core.tick(self.now);
         self.listen();
     }
 
@@ -163,6 +172,7 @@ fn predicted_movements_are_read_and_acknowledged() {
         let bytes = table.written(100 + u64::from(step), &[moved(OTHER, x)]);
         table.hear(bytes);
         assert!(table.is_at(x), "{:?} instead of {x}", table.place(OTHER));
+        table.wait();
         let (view, ack) = *table.acks.last().unwrap();
         assert_eq!((view, ack.tick), (1, 100 + u16::from(step)));
         table.writer.acknowledge(ack.tick, ack.before);
@@ -191,7 +201,41 @@ fn the_newest_movement_wins_and_duplicates_and_other_views_are_ignored() {
     cut.truncate(5);
     table.hear(cut);
     assert_eq!(table.core.counters().malformed, 1);
-    assert_eq!(table.acks.len(), 2);
+    table.wait();
+    let (view, ack) = *table.acks.last().unwrap();
+    assert_eq!((view, ack.tick, ack.before), (1, 102, 1), "each datagram once");
+    assert_eq!(table.acks.len(), 1);
+}
+
+#[test]
+fn an_acknowledgement_leaves_behind_what_the_client_sends_next_or_after_a_moment() {
+    let mut table = Table::playing(None, Movements::Predicted(packing()));
+    let sent = |table: &mut Table| {
+        let datagrams = std::iter::from_fn(|| table.core.poll_output()).map(|output| match output {
+            Output::Datagram(bytes) => ToServerDatagram::read(&bytes).unwrap(),
+            other => panic!("no datagram: {other:?}"),
+        });
+        let acked = datagrams.map(|datagram| match datagram {
+            ToServerDatagram::MovementAck { ack, .. } => Some((ack.tick, ack.before)),
+            _ => None,
+        });
+        acked.collect::<Vec<_>>()
+    };
+    for (tick, x) in [(101, 1.0), (102, 2.0)] {
+        let bytes = table.written(tick, &[moved(OTHER, x)]);
+        table.hear(bytes);
+    }
+    assert_eq!(table.core.deadline(), Some(Millis(150)));
+    assert!(table.core.move_to(table.now, at(1.0), Direction::default()));
+    assert_eq!(sent(&mut table), [None, Some((102, 1))]);
+    assert!(table.core.move_to(table.now, at(2.0), Direction::default()));
+    assert_eq!(sent(&mut table), [None], "it was sent");
+    let bytes = table.written(103, &[moved(OTHER, 3.0)]);
+    table.hear(bytes);
+    table.core.tick(Millis(149));
+    assert_eq!(sent(&mut table), []);
+    table.core.tick(Millis(150));
+    assert_eq!(sent(&mut table), [Some((103, 3))]);
 }
 
 #[test]
@@ -264,6 +308,7 @@ fn each_view_begins_empty() {
     let bytes = table.written(103, &[moved(OTHER, 3.0)]);
     table.hear(bytes);
     assert!(table.is_at(3.0));
+    table.wait();
     let (view, ack) = *table.acks.last().unwrap();
     assert_eq!((view, ack.tick, ack.before), (2, 103, 0));
 }
