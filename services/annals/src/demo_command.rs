@@ -22,7 +22,7 @@ use annals_client::Trust;
 use annals_def::Schema;
 use annals_host::{
     claim::Claim,
-    config::Realm as RealmName,
+    config::{Realm as RealmName, Service},
     health::discover,
     nats::Bus,
     process::{Settings, connect, remote_store, stop_signal, stopped},
@@ -37,10 +37,10 @@ use tokio::{process::Command, sync::watch};
 use crate::{
     bots_command::PASSWORD,
     check_command::INCOMPLETE,
-    cluster::{self, Cluster, ClusterError, Course, LOGIN_HOST, Stage, StepError},
+    cluster::{self, Cluster, ClusterError, LOGIN_HOST, Stage, StepError},
     progress::ProgressView,
-    rolling::{self, Restart, RollingError},
-    up::{Realm, RealmPlan, UpError},
+    rolling::{self, Course, Restart, RollingError},
+    up::{GameBuild, Realm, RealmPlan, UpError},
 };
 
 /// The realm's name.
@@ -80,6 +80,10 @@ pub struct Demo {
     /// order; no player may notice
     #[arg(long, conflicts_with = "duration")]
     rolling: Option<usize>,
+    /// With --rolling, folder of the programs of another release: the realm begins with them, the first round replaces
+    /// each by this release, the second one goes back, and so on, so that both releases work in one realm
+    #[arg(long, value_name = "DIR", requires = "rolling", conflicts_with = "game")]
+    from: Option<PathBuf>,
     /// Instead of killing two processes, run the realm on three hosts (network namespaces, which need root), cut one off,
     /// join it again, and remove the one with the store for good
     #[arg(long, conflicts_with_all = ["duration", "rolling", "keep"])]
@@ -177,6 +181,8 @@ impl Demo {
         }
         let mut plan = RealmPlan::new(REALM, self.world(), &self.data);
         plan.build.binaries.clone_from(&self.game);
+        let own = plan.build.clone();
+        plan.build.release.clone_from(&self.from);
         if self.rolling.is_some() {
             // The other one leads while a director is replaced.
             plan.directors = 2;
@@ -192,7 +198,10 @@ impl Demo {
         );
         let (report, incidents) = match self.rolling {
             None => self.play(&mut realm, &schema, &files, duration).await?,
-            Some(rounds) => self.roll(&mut realm, &schema, &files, (rounds, duration)).await?,
+            Some(rounds) => {
+                let course = self.course(&realm, own, rounds).await?;
+                self.roll(&mut realm, (&schema, &files), &course, duration).await?
+            }
         };
         let verdict = self.prove(&realm.nats(), (&schema, &files), &report, &incidents).await;
         if self.keep {
@@ -331,13 +340,25 @@ impl Demo {
         }
     }
 
+    /// How the processes are replaced. Prints between which releases.
+    async fn course(&self, realm: &Realm, own: GameBuild, rounds: usize) -> Result<Course, DemoError> {
+        let seed = self.seed;
+        let other = realm.plan().build.clone();
+        let builds = if other == own { vec![own] } else { vec![own, other] };
+        if let [own, other] = &builds[..] {
+            let (from, to) = (release(other).await?, release(own).await?);
+            println!("demo: round 1 replaces {from} by {to}, and each further round changes back");
+        }
+        Ok(Course { rounds, seed, builds })
+    }
+
     /// Lets bots play, and replaces every process meanwhile.
     async fn roll(
         &self,
         realm: &mut Realm,
-        schema: &Arc<Schema>,
-        files: &Path,
-        (rounds, duration): (usize, Duration),
+        (schema, files): (&Arc<Schema>, &Path),
+        course: &Course,
+        duration: Duration,
     ) -> Result<(BotsReport, Incidents), DemoError> {
         let (ends, until) = watch::channel(Instant::now() + BEGUN_WITHIN + duration * 10);
         let plan = self.bots(realm.login, schema, files, until);
@@ -351,7 +372,7 @@ impl Demo {
             // A bot that cannot log in is in the report.
             let _ = tokio::time::timeout(BEGUN_WITHIN, begun.wait_for(all)).await;
             let note = |text: &str| view.note(text);
-            let restart = rolling::roll(realm, (&bus, &name), (rounds, self.seed), note).await;
+            let restart = rolling::roll(realm, (&bus, &name), course, note).await;
             // Without a receiver the bots have ended.
             let _ = ends.send(Instant::now());
             restart
@@ -506,7 +527,7 @@ enum Incidents {
     /// These were stopped and started again.
     Replaced(Restart),
     /// Hosts were cut off and removed.
-    Hosts(Box<Course>),
+    Hosts(Box<cluster::Course>),
 }
 
 fn settings(nats: String) -> Settings {
@@ -528,6 +549,13 @@ fn judge_kills(report: &BotsReport, kills: &[(&'static str, Instant)], findings:
         print_recovery(name, &recovery);
         findings.promise(recovery.endless == 0);
     }
+}
+
+/// The release of a build, as its programs print it.
+async fn release(build: &GameBuild) -> Result<String, DemoError> {
+    let mut command = Command::new(build.program(Service::Db));
+    let output = command.arg("--version").output().await.map_err(DemoError::Process)?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn this_program(nats: &str) -> Command {

@@ -108,6 +108,7 @@ impl Play {
             build: GameBuild {
                 world: self.world.clone(),
                 binaries: self.game.clone(),
+                release: None,
             },
             ..RealmPlan::new(REALM, &self.world, &self.data)
         };

@@ -19,7 +19,7 @@ use annals_host::{
 };
 use thiserror::Error;
 
-use crate::up::{Realm, UpError};
+use crate::up::{GameBuild, Realm, UpError};
 
 use hand_overs::HandOvers;
 
@@ -61,26 +61,38 @@ struct Replaced {
     whole: Instant,
 }
 
+/// How a realm is restarted.
+pub(crate) struct Course {
+    /// How often every process is replaced.
+    pub(crate) rounds: usize,
+    /// What the order of the processes depends on.
+    pub(crate) seed: u64,
+    /// The builds from which they are started, in turns: the first round uses the first one.
+    pub(crate) builds: Vec<GameBuild>,
+}
+
 /// What a rolling restart did.
 pub(crate) struct Restart {
     replaced: Vec<Replaced>,
     hand_overs: HandOvers,
 }
 
-/// Stops and starts again every process, `rounds` times, in an order that depends on `seed`.
+/// Stops and starts again every process, in random order.
 ///
 /// # Errors
 /// When a process cannot be stopped or started, or does not become ready, or the logs cannot be read.
 pub(crate) async fn roll(
     realm: &mut Realm,
     (bus, name): (&Bus, &RealmName),
-    (rounds, seed): (usize, u64),
+    Course { rounds, seed, builds }: &Course,
     note: impl Fn(&str),
 ) -> Result<Restart, RollingError> {
-    let mut dice = split_mix(seed);
+    let mut dice = split_mix(*seed);
+    let mut builds = builds.iter().cycle();
     let wanted = counts(discover(bus, name, LOOK_EVERY * 5, |_| false).await?.iter());
     let mut replaced = Vec::new();
-    for _ in 0..rounds {
+    for _ in 0..*rounds {
+        let build = builds.next();
         let mut names: Vec<String> = realm.members().map(|(name, _)| name.to_owned()).collect();
         for last in (1..names.len()).rev() {
             let with = usize::try_from(dice() % (last as u64 + 1)).unwrap_or(last);
@@ -95,6 +107,9 @@ pub(crate) async fn roll(
                 source,
             })?;
             let ended = Instant::now();
+            if let Some(build) = build {
+                realm.set_build_of(&process, build);
+            }
             realm.start_again(&process)?;
             wait_until_whole((bus, name), &wanted, &process).await?;
             let whole = Instant::now();

@@ -90,6 +90,7 @@ impl RealmPlan {
             build: GameBuild {
                 world: world.to_owned(),
                 binaries: None,
+                release: None,
             },
             data: data.to_owned(),
             store: StoreKind::Embedded,
@@ -115,24 +116,31 @@ pub struct GameBuild {
     pub world: PathBuf,
     /// The folder of the game's base and cell binaries; `None` for those beside this program, with the sample's game.
     pub binaries: Option<PathBuf>,
+    /// The folder of all other programs, of another release; `None` for those beside this program.
+    pub release: Option<PathBuf>,
 }
 
 impl GameBuild {
-    /// The binary of a service: the game's for a base and a cell, and else the one beside this program.
-    fn program(&self, service: Service) -> PathBuf {
+    /// The program of a service: the game's for a base and a cell, if it has its own, and else that of the release.
+    pub(crate) fn program(&self, service: Service) -> PathBuf {
         let name = format!("annals-{}", service.name());
-        match (&self.binaries, service) {
-            (Some(binaries), Service::Base | Service::Cell) => binaries.join(name),
-            _ => sibling(&name),
+        let of_game = self.binaries.as_ref().filter(|_| is_of_game(service));
+        match of_game.or(self.release.as_ref()) {
+            Some(folder) => folder.join(name),
+            None => sibling(&name),
         }
     }
 
-    /// Checks that the game is built.
+    /// Checks that the game and the release are built.
     fn check(&self) -> Result<(), UpError> {
-        let programs = [Service::Base, Service::Cell].map(|service| self.program(service));
-        let missing = programs.into_iter().find(|program| !program.is_file());
-        match missing.filter(|_| self.binaries.is_some()) {
-            Some(program) => Err(UpError::NoGame(program)),
+        let missing = |service: &Service| !self.program(*service).is_file();
+        if self.binaries.is_some()
+            && let Some(service) = [Service::Base, Service::Cell].into_iter().find(missing)
+        {
+            return Err(UpError::NoGame(self.program(service)));
+        }
+        match self.release.as_ref().and(Service::ALL.into_iter().find(missing)) {
+            Some(service) => Err(UpError::NoRelease(self.program(service))),
             None => Ok(()),
         }
     }
@@ -170,6 +178,9 @@ pub enum UpError {
     #[error("{} is missing; build the game (`cargo build --bins`), and name the folder of its binaries with --game",
         .0.display())]
     NoGame(PathBuf),
+    /// The folder of a release has no such program.
+    #[error("{} is missing; name the folder of all programs of a release", .0.display())]
+    NoRelease(PathBuf),
     /// A service's binary does not exist or cannot be started.
     #[error("{program} cannot be started; build it first: cargo build --release", program = program.display())]
     Start {
@@ -592,6 +603,11 @@ async fn start_servers(plan: &RealmPlan) -> Result<Servers, UpError> {
         ..ServerOptions::new(dir)
     };
     Ok(Servers::start(&options, plan.nats_servers).await?)
+}
+
+/// Whether a game has a program of its own for this service.
+fn is_of_game(service: Service) -> bool {
+    matches!(service, Service::Base | Service::Cell)
 }
 
 /// The flags of a db: several divide the shards.

@@ -104,7 +104,11 @@ impl Up {
         }
         let plan = RealmPlan {
             realm,
-            build: GameBuild { world, binaries: game },
+            build: GameBuild {
+                world,
+                binaries: game,
+                release: None,
+            },
             data,
             store,
             shards,

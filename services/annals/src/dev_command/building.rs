@@ -117,6 +117,7 @@ impl Builder {
             game: GameBuild {
                 world,
                 binaries: Some(to),
+                release: None,
             },
             binaries: Hash(hash.finalize().into()),
             took: began.elapsed(),

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr};
 
 use annals_host::config::Service;
 
-use super::{GameBuild, Realm, UpError, front};
+use super::{GameBuild, Realm, UpError, front, is_of_game};
 
 impl Realm {
     /// Starts a base, cell or login process beside those that run. Its definitions are the realm's, or those that the
@@ -23,10 +23,17 @@ impl Realm {
         self.add((service, build), name, flags)
     }
 
+    /// Sets the build from which this process is started when it is started again.
+    pub(crate) fn set_build_of(&mut self, name: &str, build: &GameBuild) {
+        for member in self.members.iter_mut().filter(|member| member.name == name) {
+            member.build.clone_from(build);
+        }
+    }
+
     /// Sets the build from which processes are started from now on, except bases and cells, which keep theirs.
     pub(super) fn set_build(&mut self, build: &GameBuild) {
         self.plan.build.clone_from(build);
-        let others = |member: &&mut super::Member| !matches!(member.service, Service::Base | Service::Cell);
+        let others = |member: &&mut super::Member| !is_of_game(member.service);
         for member in self.members.iter_mut().filter(others) {
             member.build.clone_from(build);
         }

@@ -112,8 +112,14 @@ async fn no_session_is_lost_when_every_process_is_replaced() {
         return;
     }
     let _permit = timed_permit().await;
-    let played = run_demo(None, 12, None, &["--rolling", "1"]).await;
+    let programs = binary("annals-db").expect("it is built");
+    let folder = programs.parent().and_then(Path::to_str).expect("a folder");
+    let played = run_demo(None, 12, None, &["--rolling", "1", "--from", folder]).await;
     assert_eq!(played.code, Some(0), "a player lost its connection or its session");
+    assert!(
+        played.text.contains("round 1 replaces annals-db "),
+        "it names the releases"
+    );
     assert!(played.text.contains("sessions resumed 0, handed over"), "it says so");
     let replaced = [
         "base-1",

@@ -110,6 +110,7 @@ async fn apply(realm: &mut Realm, next: &Path, services: &[(Service, &str)]) -> 
     let build = GameBuild {
         world: next.to_owned(),
         binaries: None,
+        release: None,
     };
     for (service, name) in services {
         realm.start_beside(*service, name, &build).expect("it starts");
