@@ -45,7 +45,7 @@ play: setup ## build, run a realm with bots, and a web page in which you play: w
 
 rolling: setup ## replace every process of a realm twice, in random order, while 200 bots trade, and check that no session is lost; FROM=COMMIT begins with that commit's programs, and goes back (BOTS SEED ROUNDS FROM)
 	@echo "rolling: building (profile fast-build; minutes at first)"
-	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample
+	@$(CARGO) build --locked --profile fast-build --quiet --bins -p annals -p annals-host -p annals-sample -p annals-console
 	@$(if $(FROM),from=$$(CARGO=$(CARGO) ops/programs-of.sh $(FROM)) && )\
 	  $(or $(CARGO_TARGET_DIR),target)/fast-build/annals demo --rolling $(or $(ROUNDS),2) --bots $(or $(BOTS),200) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FROM),--from "$$from")

@@ -3,7 +3,7 @@
 
 use std::{
     fs, io,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::{ExitCode, ExitStatus},
     sync::Arc,
@@ -95,6 +95,9 @@ pub struct Demo {
     #[arg(long, default_value = "target/demo")]
     data: PathBuf,
 }
+
+/// Where a console listens that nobody opens.
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The exit code if there is nothing to report.
 const CANNOT_RUN: u8 = 2;
@@ -188,6 +191,11 @@ impl Demo {
             plan.directors = 2;
         }
         let mut realm = Realm::start(plan).await?;
+        if self.rolling.is_some()
+            && let Err(error) = realm.start_console(ANY_PORT).await
+        {
+            println!("demo: there is no console to replace: {}", Chain(&error));
+        }
         println!(
             "demo: world {}: {} entity types; {} processes up; {} bots play for {} s",
             self.world().display(),

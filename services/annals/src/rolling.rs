@@ -19,9 +19,12 @@ use annals_host::{
 };
 use thiserror::Error;
 
-use crate::up::{GameBuild, Realm, UpError};
+use crate::up::{GameBuild, NoConsole, Realm, UpError};
 
 use hand_overs::HandOvers;
+
+/// The name of the console, which is no member of the realm.
+const CONSOLE: &str = "console";
 
 /// Play between two stops, so that their effects can be told apart.
 const PLAY_BETWEEN: Duration = Duration::from_secs(2);
@@ -40,6 +43,8 @@ const AFTERMATH: Duration = Duration::from_secs(1);
 pub(crate) enum RollingError {
     #[error(transparent)]
     Up(#[from] UpError),
+    #[error("the console was not started again")]
+    Console(#[from] NoConsole),
     #[error("{name} could not be stopped")]
     Stop { name: String, source: io::Error },
     #[error("the processes' logs in {} cannot be read", .logs.display())]
@@ -77,7 +82,7 @@ pub(crate) struct Restart {
     hand_overs: HandOvers,
 }
 
-/// Stops and starts again every process, in random order.
+/// Stops and starts again every process, in random order, and the console if there is one.
 ///
 /// # Errors
 /// When a process cannot be stopped or started, or does not become ready, or the logs cannot be read.
@@ -94,6 +99,7 @@ pub(crate) async fn roll(
     for _ in 0..*rounds {
         let build = builds.next();
         let mut names: Vec<String> = realm.members().map(|(name, _)| name.to_owned()).collect();
+        names.extend(realm.console().map(|_| CONSOLE.to_owned()));
         for last in (1..names.len()).rev() {
             let with = usize::try_from(dice() % (last as u64 + 1)).unwrap_or(last);
             names.swap(last, with);
@@ -101,16 +107,9 @@ pub(crate) async fn roll(
         for process in names {
             tokio::time::sleep(PLAY_BETWEEN).await;
             let asked = Instant::now();
-            let stopped = realm.stop_one(&process).await;
-            stopped.map_err(|source| RollingError::Stop {
-                name: process.clone(),
-                source,
-            })?;
+            stop(realm, &process).await?;
             let ended = Instant::now();
-            if let Some(build) = build {
-                realm.set_build_of(&process, build);
-            }
-            realm.start_again(&process)?;
+            start(realm, &process, build).await?;
             wait_until_whole((bus, name), &wanted, &process).await?;
             let whole = Instant::now();
             note(&format!(
@@ -130,6 +129,29 @@ pub(crate) async fn roll(
     let logs = realm.plan().data.join("logs");
     let hand_overs = HandOvers::read(&logs).map_err(|source| RollingError::Logs { logs, source })?;
     Ok(Restart { replaced, hand_overs })
+}
+
+async fn stop(realm: &mut Realm, process: &str) -> Result<(), RollingError> {
+    let stopped = match process {
+        CONSOLE => realm.end_console().await,
+        name => realm.stop_one(name).await.map(drop),
+    };
+    stopped.map_err(|source| RollingError::Stop {
+        name: process.to_owned(),
+        source,
+    })
+}
+
+/// Starts a process again, from this build if one is named. A console is always of this release.
+async fn start(realm: &mut Realm, process: &str, build: Option<&GameBuild>) -> Result<(), RollingError> {
+    if process == CONSOLE {
+        return Ok(realm.start_console_again().await?);
+    }
+    if let Some(build) = build {
+        realm.set_build_of(process, build);
+    }
+    realm.start_again(process)?;
+    Ok(())
 }
 
 /// Waits until as many processes of each service are ready as there were before.

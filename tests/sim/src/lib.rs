@@ -96,6 +96,8 @@ pub struct Report {
     pub followed: u64,
     /// Whether nothing but drains happened, so that no player may have been interrupted.
     pub is_calm: bool,
+    /// Movements of other entities than their own that clients sent, as their drivers.
+    pub driven: u64,
     /// Changes of clients to the next holder of their owner, without an interruption.
     pub switched: u64,
     /// Statistics of the parade.
@@ -243,6 +245,7 @@ fn report(world: &World, archive: &Archive) -> Report {
         passed_on: world.passed_on,
         followed: world.followed,
         is_calm: check::drains::is_calm(world),
+        driven: world.clients.iter().map(|client| client.driven).sum(),
         switched: world.clients.iter().map(|client| client.core.counters().moved).sum(),
         marched: world.parade.marched,
         struck: world.struck.clone(),

@@ -80,9 +80,21 @@ impl Realm {
             listen,
             restarts: Restarts::default(),
         };
+        console.listen = self.wait_for_console(&mut console).await?;
+        self.console = Some(console);
+        Ok(command::sign_in_link(&folder, OPERATOR)?)
+    }
+
+    /// Waits until a console listens; returns where.
+    async fn wait_for_console(&self, console: &mut RealmConsole) -> Result<SocketAddr, NoConsole> {
+        let folder = self.console_folder();
+        let log = log_of(&self.plan.data, "console");
         let patience = Instant::now() + LISTENS_WITHIN;
         loop {
-            let ended = console.ended().map_err(failed(&log))?;
+            let ended = console.ended().map_err(|source| NoConsole::File {
+                path: log.clone(),
+                source,
+            })?;
             if let Some(status) = ended {
                 return Err(NoConsole::Ended { status, log });
             }
@@ -91,16 +103,38 @@ impl Realm {
                 .as_deref()
                 .and_then(|url| url.strip_prefix("http://")?.parse().ok());
             if let Some(address) = address {
-                console.listen = address;
-                break;
+                return Ok(address);
             }
             if Instant::now() >= patience {
                 return Err(NoConsole::Slow { log });
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
+    }
+
+    /// Sends SIGTERM to the console, and waits for its end.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub(crate) async fn end_console(&mut self) -> io::Result<()> {
+        match self.console.as_mut().and_then(|console| console.child.as_mut()) {
+            Some(child) => child.stop().await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the console again where it listened, and waits until it listens there.
+    ///
+    /// # Errors
+    /// The reason that there is none; the realm runs nevertheless.
+    pub(crate) async fn start_console_again(&mut self) -> Result<(), NoConsole> {
+        let Some(mut console) = self.console.take() else {
+            return Ok(());
+        };
+        console.child = Some(self.launch_console(console.listen)?);
+        console.listen = self.wait_for_console(&mut console).await?;
         self.console = Some(console);
-        Ok(command::sign_in_link(&folder, OPERATOR)?)
+        Ok(())
     }
 
     /// The process id of the console, if it runs.

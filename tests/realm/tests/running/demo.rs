@@ -126,6 +126,7 @@ async fn no_session_is_lost_when_every_process_is_replaced() {
         "base-2",
         "cell-1",
         "cell-2",
+        "console",
         "db",
         "director-1",
         "director-2",
@@ -142,6 +143,20 @@ async fn no_session_is_lost_when_every_process_is_replaced() {
             .contains(&format!("entities of a {service} stood still at "));
         assert!(said, "no hand-over of a {service} was measured");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_without_a_release_is_refused_before_anything_starts() {
+    if !are_built() {
+        return;
+    }
+    let empty = Folder::create();
+    let folder = empty.path().to_str().expect("a path in UTF-8");
+    let played = run_demo(None, 1, None, &["--rolling", "1", "--from", folder]).await;
+    assert_eq!(played.code, Some(2));
+    let said = "annals-base is missing; name the folder of all programs of a release";
+    assert!(played.text.contains(said), "{}", played.text);
+    assert!(!played.folder.path().join("realm/nats").exists(), "nothing was started");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -40,6 +40,8 @@ pub struct SimClient {
     pub told: Vec<Event>,
     /// The calls it made.
     pub made: Vec<Made>,
+    /// Movements of other entities that it sent, as their driver.
+    pub driven: u64,
     /// Why its session ended, if it has.
     pub ended: Option<EndReason>,
     heading: Position,
@@ -112,6 +114,7 @@ impl World {
             next: None,
             told: Vec::new(),
             made: Vec::new(),
+            driven: 0,
             ended: None,
             heading: Position::default(),
             waking: None,
@@ -274,10 +277,10 @@ impl World {
             .collect();
         for (entity, at) in places {
             let (x, z) = (step(at.x, position.x), step(at.z, position.z));
-            // Returns whether the client drives the entity.
-            player
-                .core
-                .move_entity(now, entity, Position { x, z, ..at }, Direction::default());
+            let to = Position { x, z, ..at };
+            // Only if the client drives the entity.
+            let is_sent = player.core.move_entity(now, entity, to, Direction::default());
+            player.driven += u64::from(is_sent);
         }
     }
 

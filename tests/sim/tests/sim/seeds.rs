@@ -48,7 +48,7 @@ fn say(seeds: u64, sum: &Report) {
          {} trades settled, {} activations of pets, {} eggs laid, {} of them asked for by cells, {} registered, {} calls of services, {} further cell parts, {} of them on another cell, {} downloads, {} growls for one client, {} clients given to another owner, {} of them arrived, {} cell parts ended by others, \
          {} bytes of batches deleted, \
          {} entries of space data logged, {} shown, {} maps with other boundaries, \
-         {} owners released by draining processes, {} taken over by followers, {} clients that switched, \
+         {} owners released by draining processes, {} taken over by followers, {} clients that switched, {} movements of driven entities, \
          {} rounds of parades, {} views of somebody judged, {} of them by what was before, {} open",
         seeds,
         sum.batches,
@@ -77,6 +77,7 @@ fn say(seeds: u64, sum: &Report) {
         sum.released,
         sum.followed,
         sum.switched,
+        sum.driven,
         sum.marched.rounds,
         sum.marched.judged,
         sum.marched.held,
@@ -139,7 +140,7 @@ fn all_invariants_hold_for_every_seed() {
 /// Whether there was a trade, an answer to a client, an activation of a pet, an entity created on
 /// request of a base part and one of a cell part, a registration,
 /// a call for one client, a further cell part on another cell, a download, a cell part destroyed by another owner, an owner
-/// handed over to a follower with a client that switched, and a body in view through the hysteresis; otherwise the run
+/// handed over to a follower with a client that switched, an entity that another client moved, and a body in view through the hysteresis; otherwise the run
 /// did not test these.
 fn has_everything(sum: &Report) -> bool {
     let requested = sum.created > sum.created_by_cells
@@ -160,6 +161,7 @@ fn has_everything(sum: &Report) -> bool {
         && sum.released > 0
         && sum.followed > 0
         && sum.switched > 0
+        && sum.driven > 0
         && sum.marched.held > 0
 }
 
@@ -216,6 +218,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.released += report.released;
     sum.followed += report.followed;
     sum.switched += report.switched;
+    sum.driven += report.driven;
     sum.marched.rounds += report.marched.rounds;
     sum.marched.judged += report.marched.judged;
     sum.marched.held += report.marched.held;
