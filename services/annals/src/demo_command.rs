@@ -40,7 +40,7 @@ use crate::{
     cluster::{self, Cluster, ClusterError, LOGIN_HOST, Stage, StepError},
     progress::ProgressView,
     rolling::{self, Course, Restart, RollingError},
-    up::{GameBuild, Realm, RealmPlan, UpError},
+    up::{GameBuild, NoConsole, Realm, RealmPlan, UpError},
 };
 
 /// The realm's name.
@@ -134,6 +134,10 @@ enum DemoError {
     Store(#[from] annals_store::StoreError),
     #[error("no event can be removed from the archive")]
     Tamper(#[from] TamperError),
+    #[error("{} --version ended with {status}: it is not a program of Annals that runs here", program.display())]
+    NoVersion { program: PathBuf, status: ExitStatus },
+    #[error("there is no console to replace")]
+    Console(#[from] NoConsole),
     #[error("the processes cannot be replaced")]
     Rolling(#[from] RollingError),
     #[error("there are no hosts to run on")]
@@ -186,28 +190,28 @@ impl Demo {
         plan.build.binaries.clone_from(&self.game);
         let own = plan.build.clone();
         plan.build.release.clone_from(&self.from);
+        let builds = self.builds(own, &plan.build).await?;
         if self.rolling.is_some() {
             // The other one leads while a director is replaced.
             plan.directors = 2;
         }
         let mut realm = Realm::start(plan).await?;
-        if self.rolling.is_some()
-            && let Err(error) = realm.start_console(ANY_PORT).await
-        {
-            println!("demo: there is no console to replace: {}", Chain(&error));
+        if self.rolling.is_some() {
+            realm.start_console(ANY_PORT).await?;
         }
         println!(
             "demo: world {}: {} entity types; {} processes up; {} bots play for {} s",
             self.world().display(),
             schema.types().len(),
-            realm.members().count() + 1,
+            realm.members().count() + 1 + usize::from(realm.console().is_some()),
             self.bots,
             duration.as_secs()
         );
         let (report, incidents) = match self.rolling {
             None => self.play(&mut realm, &schema, &files, duration).await?,
             Some(rounds) => {
-                let course = self.course(&realm, own, rounds).await?;
+                let seed = self.seed;
+                let course = Course { rounds, seed, builds };
                 self.roll(&mut realm, (&schema, &files), &course, duration).await?
             }
         };
@@ -348,16 +352,14 @@ impl Demo {
         }
     }
 
-    /// How the processes are replaced. Prints between which releases.
-    async fn course(&self, realm: &Realm, own: GameBuild, rounds: usize) -> Result<Course, DemoError> {
-        let seed = self.seed;
-        let other = realm.plan().build.clone();
-        let builds = if other == own { vec![own] } else { vec![own, other] };
-        if let [own, other] = &builds[..] {
-            let (from, to) = (release(other).await?, release(own).await?);
-            println!("demo: round 1 replaces {from} by {to}, and each further round changes back");
+    /// The builds from which processes are started again, in turns. Prints them if there are two.
+    async fn builds(&self, own: GameBuild, first: &GameBuild) -> Result<Vec<GameBuild>, DemoError> {
+        if *first == own {
+            return Ok(vec![own]);
         }
-        Ok(Course { rounds, seed, builds })
+        let (from, to) = (release(first).await?, release(&own).await?);
+        println!("demo: round 1 replaces {from} by {to}, and each further round changes back");
+        Ok(vec![own, first.clone()])
     }
 
     /// Lets bots play, and replaces every process meanwhile.
@@ -559,11 +561,18 @@ fn judge_kills(report: &BotsReport, kills: &[(&'static str, Instant)], findings:
     }
 }
 
-/// The release of a build, as its programs print it.
+/// The release of a build, as one of its programs prints it, and where that program is.
 async fn release(build: &GameBuild) -> Result<String, DemoError> {
-    let mut command = Command::new(build.program(Service::Db));
-    let output = command.arg("--version").output().await.map_err(DemoError::Process)?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    build.check()?;
+    let program = build.program(Service::Db);
+    let output = Command::new(&program).arg("--version").output().await;
+    let output = output.map_err(DemoError::Process)?;
+    if !output.status.success() {
+        let status = output.status;
+        return Err(DemoError::NoVersion { program, status });
+    }
+    let version = String::from_utf8_lossy(&output.stdout);
+    Ok(format!("{} at {}", version.trim(), program.display()))
 }
 
 fn this_program(nats: &str) -> Command {

@@ -19,7 +19,7 @@ use annals_host::{
 };
 use thiserror::Error;
 
-use crate::up::{GameBuild, NoConsole, Realm, UpError};
+use crate::up::{GameBuild, NoConsole, Realm, UpError, log_of};
 
 use hand_overs::HandOvers;
 
@@ -51,8 +51,8 @@ pub(crate) enum RollingError {
     Logs { logs: PathBuf, source: io::Error },
     #[error("the realm's processes could not be found")]
     Discover(#[from] DiscoveryError),
-    #[error("{name} was started again and is not ready after {} s; see its log", READY_WITHIN.as_secs())]
-    NotReady { name: String },
+    #[error("{name} was started again and is not ready after {} s; see {log}", READY_WITHIN.as_secs(), log = log.display())]
+    NotReady { name: String, log: PathBuf },
 }
 
 /// One process that was stopped and started again.
@@ -110,7 +110,7 @@ pub(crate) async fn roll(
             stop(realm, &process).await?;
             let ended = Instant::now();
             start(realm, &process, build).await?;
-            wait_until_whole((bus, name), &wanted, &process).await?;
+            wait_until_whole(realm, (bus, name), &wanted, &process).await?;
             let whole = Instant::now();
             note(&format!(
                 "rolling: {process} stopped in {} ms; the realm is whole after {} ms",
@@ -126,6 +126,7 @@ pub(crate) async fn roll(
         }
     }
     tokio::time::sleep(PLAY_BETWEEN).await;
+    realm.watch(&[])?;
     let logs = realm.plan().data.join("logs");
     let hand_overs = HandOvers::read(&logs).map_err(|source| RollingError::Logs { logs, source })?;
     Ok(Restart { replaced, hand_overs })
@@ -154,8 +155,10 @@ async fn start(realm: &mut Realm, process: &str, build: Option<&GameBuild>) -> R
     Ok(())
 }
 
-/// Waits until as many processes of each service are ready as there were before.
+/// Waits until as many processes of each service are ready as there were before. Fails if one has ended, a standby among
+/// them.
 async fn wait_until_whole(
+    realm: &mut Realm,
     (bus, name): (&Bus, &RealmName),
     wanted: &BTreeMap<String, usize>,
     process: &str,
@@ -167,12 +170,14 @@ async fn wait_until_whole(
     let until = Instant::now() + READY_WITHIN;
     while Instant::now() < until {
         let found = discover(bus, name, LOOK_EVERY, is_whole).await?;
+        realm.watch(&[])?;
         if is_whole(&found) {
             return Ok(());
         }
     }
     Err(RollingError::NotReady {
         name: process.to_owned(),
+        log: log_of(&realm.plan().data, process),
     })
 }
 

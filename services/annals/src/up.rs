@@ -114,9 +114,9 @@ impl RealmPlan {
 pub struct GameBuild {
     /// The folder of the world's definitions.
     pub world: PathBuf,
-    /// The folder of the game's base and cell binaries; `None` for those beside this program, with the sample's game.
+    /// The folder of the game's base and cell binaries; `None` for those of the release, with the sample's game.
     pub binaries: Option<PathBuf>,
-    /// The folder of all other programs, of another release; `None` for those beside this program.
+    /// The folder of the programs of another release; `None` for those beside this program.
     pub release: Option<PathBuf>,
 }
 
@@ -132,17 +132,18 @@ impl GameBuild {
     }
 
     /// Checks that the game and the release are built.
-    fn check(&self) -> Result<(), UpError> {
-        let missing = |service: &Service| !self.program(*service).is_file();
-        if self.binaries.is_some()
-            && let Some(service) = [Service::Base, Service::Cell].into_iter().find(missing)
-        {
-            return Err(UpError::NoGame(self.program(service)));
+    pub(crate) fn check(&self) -> Result<(), UpError> {
+        for service in Service::ALL {
+            let program = self.program(service);
+            if !program.is_file() {
+                return Err(match (&self.binaries, &self.release) {
+                    (Some(_), _) if is_of_game(service) => UpError::NoGame(program),
+                    (_, Some(_)) => UpError::NoRelease(program),
+                    (_, None) => UpError::NotBuilt(program),
+                });
+            }
         }
-        match self.release.as_ref().and(Service::ALL.into_iter().find(missing)) {
-            Some(service) => Err(UpError::NoRelease(self.program(service))),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -181,8 +182,11 @@ pub enum UpError {
     /// The folder of a release has no such program.
     #[error("{} is missing; name the folder of all programs of a release", .0.display())]
     NoRelease(PathBuf),
-    /// A service's binary does not exist or cannot be started.
-    #[error("{program} cannot be started; build it first: cargo build --release", program = program.display())]
+    /// A service's binary does not exist.
+    #[error("{} is missing; build it first: cargo build --release", .0.display())]
+    NotBuilt(PathBuf),
+    /// A service's binary cannot be started.
+    #[error("{program} cannot be started", program = program.display())]
     Start {
         /// The path of the binary.
         program: PathBuf,
@@ -670,7 +674,7 @@ pub(crate) fn sibling(name: &str) -> PathBuf {
     }
 }
 
-fn log_of(data: &Path, name: &str) -> PathBuf {
+pub(crate) fn log_of(data: &Path, name: &str) -> PathBuf {
     data.join("logs").join(format!("{name}.log"))
 }
 

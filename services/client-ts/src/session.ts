@@ -167,7 +167,8 @@ export class ClientCore {
 
   takeOutputs(): Output[] {
     const attempt = this.playsOn;
-    const isSending = ({ kind }: Output) => kind === "frame" || kind === "datagram";
+    const isSending = (output: Output) =>
+      (output.kind === "frame" || output.kind === "datagram") && output.attempt === attempt;
     if (attempt !== undefined && this.outputs.some(isSending)) {
       this.sendAck(this.heldAck.take(), attempt);
     }
@@ -719,6 +720,9 @@ export class ClientCore {
   }
 
   private beginView(now: number, source: Part): void {
+    if (source === "cell") {
+      this.heldAck.discard();
+    }
     const own = this.controls;
     const seen = own && this.views.cell.entities.get(own.entity);
     this.send(writeStamps(this.views[source].begin(now, own?.entity, seen?.place?.position ?? ORIGIN)));

@@ -222,6 +222,10 @@ test("movements are acknowledged with what the client sends next", () => {
   assert.deepEqual(datagrams(), [], "it waits");
   assert.deepEqual(sent(1_110), [false, true], "behind the movement");
   assert.deepEqual(sent(1_120), [false], "once");
+  core.datagram(1_200, attempt, first.bytes);
+  core.disconnected(1_210, attempt, "Lost");
+  core.tick(1_400);
+  assert.deepEqual(datagrams(), [], "the view is not continued");
 });
 
 test("a lost connection is resumed with the token of the last welcome", () => {

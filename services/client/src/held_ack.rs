@@ -1,7 +1,6 @@
-//! The acknowledgement of predicted movements, which waits to leave in one packet with what the client sends next.
-//!
-//! A packet of its own costs the base about as much as a movement, and QUIC acknowledges it in turn. An acknowledgement
-//! contains those before it. What the server does not know to be read costs it some bytes, and nothing else.
+//! The acknowledgement of predicted movements, which waits to leave in one packet with what the client sends next: a packet
+//! of its own costs the base about as much as a movement. An acknowledgement contains those before it. What the server does
+//! not know to be read costs it some bytes, and nothing else.
 
 use annals_wire::client::{ToServerDatagram, volatile::MovementAck};
 

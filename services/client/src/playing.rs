@@ -28,6 +28,9 @@ impl ClientCore {
             .and_then(|entity| self.views.cell.entities().get(&entity)?.place)
             .map(|(position, _)| position)
             .unwrap_or_default();
+        if source == Part::Cell {
+            self.held_ack.discard();
+        }
         let view = self.views.get_mut(source);
         let stamps = view.begin(now, (own, near), &mut self.events);
         self.send(&ToServer::Stamps(stamps));

@@ -292,7 +292,8 @@ impl ClientCore {
     /// Takes the next output for the shell.
     pub fn poll_output(&mut self) -> Option<Output> {
         let output = self.outputs.pop_front()?;
-        if matches!(output, Output::Frame(_) | Output::Datagram(_))
+        if self.is_playing()
+            && matches!(output, Output::Frame(_) | Output::Datagram(_))
             && let Some(ack) = self.held_ack.take()
         {
             // Right behind it, so that both leave in one packet.

@@ -48,7 +48,7 @@ function replay({ core, attempt }, each) {
     if (kind === "frame") {
       core.frame(at, attempt, bytes);
     } else {
-      core.datagram(attempt, bytes);
+      core.datagram(at, attempt, bytes);
     }
     core.takeOutputs();
     each(core.takeEvents(), core);
@@ -70,6 +70,7 @@ function plain(_key, value) {
 function content() {
   const texts = [];
   const places = new Map();
+  let movements = 0;
   const core = replay(connect(), (events, { views }) => {
     const moved = [];
     for (const [entity, { place }] of views.cell.entities) {
@@ -78,9 +79,11 @@ function content() {
         moved.push({ entity, place });
       }
     }
+    movements += events.length === 0 ? moved.length : 0;
     texts.push(JSON.stringify({ events, moved }, plain));
   });
-  if (!core.isPlaying || core.views.cell.entities.size === 0) {
+  // Movements arrive in datagrams, which raise no events.
+  if (!core.isPlaying || core.views.cell.entities.size === 0 || movements === 0) {
     throw new Error("the recorded session cannot be repeated");
   }
   return texts;

@@ -6,8 +6,8 @@ use annals_client::{Attempt, ClientCore, Credentials, Input, Millis, Output};
 use annals_def::{EntityType, Schema};
 use annals_ids::{Direction, EntityId, Epoch, OwnerId, Part, Position, SessionId, Tick, TypeId};
 use annals_wire::client::{
-    Hello, HelloAnswer, Located, LoginAnswer, MAX_DATAGRAM, Move, Movements, Moves, Reads, Secret, Ticket, ToClient,
-    ToServerDatagram, ViewFrame, ViewItem, Welcome,
+    CloseReason, Hello, HelloAnswer, Located, LoginAnswer, MAX_DATAGRAM, Move, Movements, Moves, Reads, Secret, Ticket,
+    ToClient, ToServerDatagram, ViewFrame, ViewItem, Welcome,
     volatile::{Facing, Motion, MovementAck, Packing, Placing, VolatileWriter},
 };
 
@@ -236,6 +236,28 @@ fn an_acknowledgement_leaves_behind_what_the_client_sends_next_or_after_a_moment
     assert_eq!(sent(&mut table), []);
     table.core.tick(Millis(150));
     assert_eq!(sent(&mut table), [Some((103, 3))]);
+}
+
+#[test]
+fn a_view_that_is_not_continued_is_not_acknowledged() {
+    let restart = |table: &mut Table| {
+        let (mut body, attempt) = (Vec::new(), table.attempt);
+        ToClient::StampsWanted { source: Part::Cell }.write(&mut body);
+        table.core.handle(table.now, Input::Frame { attempt, body });
+    };
+    let lose = |table: &mut Table| {
+        let (attempt, reason) = (table.attempt, CloseReason::Lost);
+        table.core.handle(table.now, Input::Disconnected { attempt, reason });
+    };
+    for end in [restart, lose] {
+        let mut table = Table::playing(None, Movements::Predicted(packing()));
+        let bytes = table.written(101, &[moved(OTHER, 1.0)]);
+        table.hear(bytes);
+        end(&mut table);
+        table.listen();
+        table.wait();
+        assert!(table.acks.is_empty());
+    }
 }
 
 #[test]
