@@ -455,7 +455,9 @@ impl Membership {
         for (owner, kind) in orphans {
             let connection = self.connections.get(&owner);
             let has_died = connection.is_some_and(|name| name.is_empty() || self.closed.contains(name));
-            let follower = self.follower(owner, kind);
+            // A planned process may not be ready at this moment, but clients connect to it.
+            let planned = self.moves.get(&owner).copied();
+            let follower = planned.or_else(|| self.follower(owner, kind));
             if (listened || has_died)
                 && let Some(process) = follower.or_else(|| self.least_loaded(kind, &load))
             {

@@ -9,16 +9,18 @@ use super::{Definitions, Member, Membership};
 
 impl Membership {
     /// Plans which process follows each owner of a draining one, or of one with former definitions. A plan is kept as
-    /// long as it can be carried out: by a process that drains itself, if it is ready. Clients may have been told already
-    /// that it is the next holder, and it hands the owner over in turn.
+    /// long as it can be carried out, also after the holder has left: by a process that drains itself, if it is ready.
+    /// Clients may have received already that it is the next holder, and it hands the owner over in turn.
     pub(super) fn plan_moves(&mut self) {
-        let held_by_draining = self.owners.iter().filter(|(_, (_, holder))| {
-            let member = self.members.get(holder);
-            member.is_some_and(|member| member.beat.draining || member.beat.definitions == Definitions::Former)
-        });
         let mut load = self.loads();
         let mut moves = BTreeMap::new();
-        for (owner, (kind, holder)) in held_by_draining {
+        for (owner, (kind, holder)) in &self.owners {
+            let member = self.members.get(holder);
+            let drains =
+                member.is_some_and(|member| member.beat.draining || member.beat.definitions == Definitions::Former);
+            if member.is_some() && !drains {
+                continue;
+            }
             let is_able = |process: &ProcessId| {
                 let member = self.members.get(process).filter(|_| process != holder);
                 member.is_some_and(|member| member.takes(*kind) || member.is_ready_to_take(*owner, *kind))
@@ -27,7 +29,10 @@ impl Membership {
             // A former director may have planned it already.
             let ready = || self.follower(*owner, *kind).filter(|process| process != holder);
             let free = || self.least_loaded(*kind, &load).filter(|process| process != holder);
-            let able = planned.or_else(ready).or_else(free);
+            let able = match drains {
+                true => planned.or_else(ready).or_else(free),
+                false => planned,
+            };
             if let Some(process) = able {
                 load.entry(process).or_default().add(self.entities_of(*owner));
                 moves.insert(*owner, process);

@@ -42,6 +42,53 @@ fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another(
 }
 
 #[test]
+fn an_owner_goes_to_the_process_that_clients_connect_to_even_if_it_is_not_ready_when_the_holder_has_left() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), draining);
+    let ready = Beat {
+        follows: BTreeSet::from([OwnerId(12)]),
+        ..holding(1, 11, 70)
+    };
+    membership.hear(seconds(1), ready);
+    assert_eq!(
+        membership.to_hand_over(ProcessId(2)).count(),
+        1,
+        "clients receive where they go"
+    );
+    // The last batches are in the log, and not read yet.
+    membership.hear(seconds(1), holding(1, 11, 70));
+    membership.leave(ProcessId(2));
+    let followed: Vec<_> = membership.to_follow(ProcessId(1)).collect();
+    assert_eq!(followed, [OwnerId(12)], "it reads on until it is granted the owner");
+    assert_eq!(
+        membership.decide(seconds(1)),
+        granted_to(1, &[12]),
+        "process 3 has fewer entities"
+    );
+    membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(1));
+    assert_eq!(membership.decide(seconds(1)), []);
+    assert_eq!(membership.to_follow(ProcessId(1)).count(), 0);
+}
+
+#[test]
+fn a_planned_process_that_dies_too_is_granted_nothing() {
+    let mut membership = joined([40, 50, 60]);
+    let draining = Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    };
+    membership.hear(seconds(1), draining);
+    assert_eq!(membership.to_follow(ProcessId(1)).count(), 1);
+    membership.leave(ProcessId(2));
+    membership.leave(ProcessId(1));
+    assert_eq!(membership.decide(seconds(1)), granted_to(3, &[11, 12]));
+}
+
+#[test]
 fn another_process_follows_when_the_follower_dies_and_none_when_there_is_none() {
     let mut membership = joined([40, 50, 60]);
     let draining = Beat {
