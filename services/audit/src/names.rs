@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use annals_def::{Change, DataType, Edit, EntityType, Method, Property, Schema, Value};
 use annals_event::{
-    Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, GivenOutcome, Outcome, OwnerState, Place,
-    SightChange, Subject, Task, types_of,
+    Adoption, Audience, Batch, Body, Call, ControllerEvent, Driver, Event, GivenOutcome, MovementControl, Outcome,
+    OwnerState, Place, SightChange, Subject, Task, types_of,
 };
 use annals_evidence::Terms;
 use annals_ids::{Address, CallNumber, EntityId, Hash, MemberId, OwnerId, Part, TypeId};
@@ -375,11 +375,15 @@ pub fn mentioned(event: &Event) -> impl Iterator<Item = EntityId> {
         Subject::Entity(entity, _) => Some(entity),
         Subject::Owner => None,
     };
-    let called = match &event.body {
+    let other = match &event.body {
         Body::Called { to, .. } => to.entity().map(|(entity, _)| entity),
+        Body::ControlChanged(MovementControl {
+            driver: Driver::ClientOf(entity),
+            ..
+        }) => Some(*entity),
         _ => None,
     };
-    subject.into_iter().chain(called)
+    subject.into_iter().chain(other)
 }
 
 /// A change in the usual notation: `level = 5`, `marks[2] = 7`, `items[0:2] = [5]`.

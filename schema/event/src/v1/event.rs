@@ -428,7 +428,7 @@ impl Body {
             Body::Restated { .. } => "restated",
             Body::Entered { .. } => "entered",
             Body::Controlled { what, .. } => what.name(),
-            Body::ControlChanged(_) => "reined",
+            Body::ControlChanged(_) => "control changed",
             Body::Sighted(_) => "sighted",
             Body::Admitted { .. } => "admitted",
             Body::Adopted(_) => "adopted",

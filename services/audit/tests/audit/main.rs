@@ -13,5 +13,6 @@ mod sweep;
 mod tampering;
 mod verify;
 mod walks;
+mod words;
 #[allow(dead_code, reason = "the tests of `annals log` ask more of a world")]
 mod world;

@@ -4,7 +4,8 @@
 //   plays HOST:PORT AUTHORITIES FOLDER NAME PASSWORD
 //
 // AUTHORITIES is a file of certificates in PEM, which are for localhost, and FOLDER that of the definitions.
-// Prints "avatar ENTITY X Z" once it walks to X Z, and "left" at the end.
+// Prints "avatar ENTITY X Z" once it walks to X Z, "drives ENTITY X Z" once it has moved another avatar to X Z, and "left"
+// at the end.
 #define _POSIX_C_SOURCE 200809L
 #include <annals_client.h>
 
@@ -221,6 +222,46 @@ static void walk(const annals_entity *avatar) {
   CHECK(moved.position.x == position.x && moved.direction.yaw == 1.5f);
 }
 
+// Another avatar that the client drives; 0 if there is none.
+static uint64_t driven(uint64_t self) {
+  uint64_t ids[64];
+  size_t count = annals_client_entities(client, ANNALS_PART_CELL, ids, 64);
+  for (size_t i = 0; i < count && i < 64; i++) {
+    if (ids[i] != self && annals_client_drives(client, ids[i])) {
+      return ids[i];
+    }
+  }
+  return 0;
+}
+
+// Moves the avatar of the player who follows, until that player does not follow any more.
+static void drive(uint64_t self) {
+  annals_error *error = NULL;
+  const annals_direction direction = {0, 0, 0};
+  uint64_t other = 0;
+  time_t end = time(NULL) + WITHIN;
+  CHECK(annals_client_drives(client, self));
+  while ((other = driven(self)) == 0) {
+    CHECK(time(NULL) < end);
+    next();
+  }
+  CHECK(seen[ANNALS_EVENT_KIND_DRIVES]);
+  annals_entity entity;
+  CHECK(annals_client_entity(client, ANNALS_PART_CELL, other, &entity) && is(entity.type_name, "Avatar"));
+  annals_position to = entity.position;
+  to.x -= 2;
+  to.z += 3;
+  CHECK(annals_client_move_entity(client, other, to, direction, &error) && error == NULL);
+  printf("drives %llu %f %f\n", (unsigned long long)other, to.x, to.z);
+  fflush(stdout);
+  while (annals_client_drives(client, other)) {
+    CHECK(time(NULL) < end);
+    next();
+  }
+  CHECK(event.kind == ANNALS_EVENT_KIND_DRIVES && event.entity == other && !event.drives);
+  CHECK(!annals_client_move_entity(client, other, to, direction, &error) && error == NULL);
+}
+
 // Calls methods of both parts, and sees their effects.
 static void call_methods(uint64_t self) {
   uint64_t natural = 0;
@@ -307,6 +348,7 @@ static void leave(void) {
       ANNALS_EVENT_KIND_REFRESHED, ANNALS_EVENT_KIND_CHANGED,       ANNALS_EVENT_KIND_CALLED,
       ANNALS_EVENT_KIND_LEFT,      ANNALS_EVENT_KIND_SPACE_ENTERED, ANNALS_EVENT_KIND_CALL_REFUSED,
       ANNALS_EVENT_KIND_LOST,      ANNALS_EVENT_KIND_RESUMED,       ANNALS_EVENT_KIND_ENDED,
+      ANNALS_EVENT_KIND_DRIVES,
   };
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (!seen[kinds[i]]) {
@@ -340,6 +382,7 @@ int main(int count, char **arguments) {
   read_values(schema, avatar.id);
   refused_here(avatar.id);
   walk(&avatar);
+  drive(avatar.id);
   call_methods(avatar.id);
   refused_there(avatar.id);
   resume(avatar.id);

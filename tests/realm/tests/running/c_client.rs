@@ -12,7 +12,7 @@ use std::{
 
 use annals::up::{Realm, RealmPlan};
 use annals_client::{Client, Config, Credentials, Event, Reads, Trust, client_endpoint};
-use annals_def::Schema;
+use annals_def::{Schema, Value};
 use annals_host::world::compile;
 use annals_ids::{EntityId, Part};
 use annals_realm::Folder;
@@ -93,12 +93,13 @@ impl Stage {
     }
 }
 
-/// The entity of a line `avatar ENTITY X Z`, and where it goes.
-fn announced(line: &str) -> (EntityId, f32, f32) {
+/// The entity of a line `WHAT ENTITY X Z`, and where it goes.
+fn announced(line: &str, what: &str) -> (EntityId, f32, f32) {
     let words: Vec<&str> = line.split(' ').collect();
-    let ["avatar", entity, x, z] = words[..] else {
+    let [_, entity, x, z] = words[..] else {
         panic!("it says {line:?}");
     };
+    assert_eq!(words[0], what, "it says {line:?}");
     let metres = |word: &str| word.parse().expect("a number");
     (EntityId(entity.parse().expect("an id")), metres(x), metres(z))
 }
@@ -138,10 +139,31 @@ async fn a_program_in_c_plays_and_is_seen_to_move() {
 
     let line = within(TIMEOUT, "the program to walk", lines.next_line()).await;
     let line = line.expect("text").expect("it has not ended: see its message above");
-    let place @ (avatar, ..) = announced(&line);
+    let place @ (avatar, ..) = announced(&line, "avatar");
     see_at(&mut watcher, place).await;
     watcher.call(avatar, Part::Cell, "wave", &[]).expect("it is in view");
-    // The program goes on once it has seen the wave. What it says then is heard within 100 m only.
+    // The program goes on once it has seen the wave, and then moves the watcher, until the watcher follows nobody.
+    let (own, _) = watcher.core().controls().expect("it plays");
+    let follow = |watcher: &mut Client, leader: EntityId| {
+        let called = watcher.call(own, Part::Cell, "follow", &[Value::UInt(leader.0)]);
+        called.expect("it is in view");
+    };
+    follow(&mut watcher, avatar);
+    let moved = async {
+        loop {
+            tokio::select! {
+                line = lines.next_line() => break line,
+                _ = watcher.next() => {}
+            }
+        }
+    };
+    let line = within(TIMEOUT, "the program to move the watcher", moved).await;
+    let line = line.expect("text").expect("it has not ended: see its message above");
+    let place = announced(&line, "drives");
+    assert_eq!(place.0, own);
+    see_at(&mut watcher, place).await;
+    follow(&mut watcher, EntityId(0));
+    // What the program says then is heard within 100 m only.
     let goes = |event: &Event| matches!(event, Event::Left { part: Part::Cell, entity } if *entity == avatar);
     until_event(&mut watcher, "the program to leave", goes).await;
     let line = within(TIMEOUT, "the end of the program", lines.next_line()).await;
