@@ -18,10 +18,9 @@ interface Waiting {
 export class HeldAck {
   private waiting: Waiting | undefined;
 
-  /** Holds the acknowledgement of movements that were read from a view, instead of an earlier one. */
+  /** Holds the acknowledgement of movements that were read from a view, instead of an earlier one of the same view. */
   hold(now: number, view: bigint, ack: MovementAck): void {
-    const earlier = this.waiting?.view === view ? this.waiting : undefined;
-    this.waiting = { until: earlier?.until ?? now + HELD_FOR, view, ack };
+    this.waiting = { until: this.waiting?.until ?? now + HELD_FOR, view, ack };
   }
 
   /** Takes it, as a datagram. */

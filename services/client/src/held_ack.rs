@@ -20,10 +20,9 @@ struct Waiting {
 }
 
 impl HeldAck {
-    /// Holds the acknowledgement of movements that were read from a view, instead of an earlier one.
+    /// Holds the acknowledgement of movements that were read from a view, instead of an earlier one of the same view.
     pub(crate) fn hold(&mut self, now: Millis, view: u64, ack: MovementAck) {
-        let earlier = self.0.take().filter(|waiting| waiting.view == view);
-        let until = earlier.map_or_else(|| now.after(HELD_FOR), |waiting| waiting.until);
+        let until = self.deadline().unwrap_or_else(|| now.after(HELD_FOR));
         self.0 = Some(Waiting { until, view, ack });
     }
 

@@ -2,13 +2,18 @@
 
 use super::*;
 
+/// A heartbeat of process 2, which drains and holds owner 12.
+fn draining() -> Beat {
+    Beat {
+        draining: true,
+        ..holding(2, 12, 50)
+    }
+}
+
 #[test]
 fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another() {
     let mut membership = joined([40, 50, 60]);
-    let draining = Beat {
-        draining: true,
-        ..holding(2, 12, 50)
-    };
+    let draining = draining();
     membership.hear(seconds(1), draining.clone());
     let follow = |membership: &Membership, process| membership.to_follow(ProcessId(process)).collect::<Vec<_>>();
     assert_eq!(follow(&membership, 1), [OwnerId(12)], "it has the fewest entities");
@@ -44,11 +49,7 @@ fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another(
 #[test]
 fn an_owner_goes_to_the_process_that_clients_connect_to_even_if_it_is_not_ready_when_the_holder_has_left() {
     let mut membership = joined([40, 50, 60]);
-    let draining = Beat {
-        draining: true,
-        ..holding(2, 12, 50)
-    };
-    membership.hear(seconds(1), draining);
+    membership.hear(seconds(1), draining());
     let ready = Beat {
         follows: BTreeSet::from([OwnerId(12)]),
         ..holding(1, 11, 70)
@@ -77,11 +78,7 @@ fn an_owner_goes_to_the_process_that_clients_connect_to_even_if_it_is_not_ready_
 #[test]
 fn a_planned_process_that_dies_too_is_granted_nothing() {
     let mut membership = joined([40, 50, 60]);
-    let draining = Beat {
-        draining: true,
-        ..holding(2, 12, 50)
-    };
-    membership.hear(seconds(1), draining);
+    membership.hear(seconds(1), draining());
     assert_eq!(membership.to_follow(ProcessId(1)).count(), 1);
     membership.leave(ProcessId(2));
     membership.leave(ProcessId(1));
@@ -91,10 +88,7 @@ fn a_planned_process_that_dies_too_is_granted_nothing() {
 #[test]
 fn another_process_follows_when_the_follower_dies_and_none_when_there_is_none() {
     let mut membership = joined([40, 50, 60]);
-    let draining = Beat {
-        draining: true,
-        ..holding(2, 12, 50)
-    };
+    let draining = draining();
     membership.hear(seconds(1), draining.clone());
     membership.disconnected(seconds(1), "server:1".to_owned());
     assert_eq!(membership.decide(seconds(2)), granted_to(3, &[11]));
@@ -167,10 +161,7 @@ fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
     );
     assert_eq!(kept(&membership, seconds(10)), [OwnerId(12)]);
     membership.hear(seconds(10), holding(3, 13, 0));
-    let draining = Beat {
-        draining: true,
-        ..holding(2, 12, 50)
-    };
+    let draining = draining();
     membership.hear(seconds(10), draining);
     let handed: Vec<_> = membership.to_hand_over(ProcessId(2)).map(|(owner, _)| owner).collect();
     assert_eq!(
