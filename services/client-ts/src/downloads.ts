@@ -44,15 +44,20 @@ export class Downloads {
     return answer;
   }
 
-  /** Takes a chunk; returns an answer if one is due, and `"malformed"` if it contradicts the download. */
+  /** Takes a chunk; returns an answer if one is due, and `"malformed"` if it exceeds the download's size. */
   take(now: number, id: DownloadId, offset: number, content: Uint8Array): DownloadProgress | "malformed" | undefined {
     const { partial } = this;
-    if (partial === undefined || !isId(partial.begun.id, id) || offset < partial.received) {
+    if (partial === undefined || !isId(partial.begun.id, id)) {
       // It was under way when another download began.
       return undefined;
     }
-    if (offset > partial.received || partial.received + content.length > partial.begun.size) {
+    if (offset + content.length > partial.begun.size) {
       return "malformed";
+    }
+    if (offset !== partial.received) {
+      // Chunks are not in order with other frames. After content was dropped with its entity, a chunk may come that was
+      // sent before the base had the answer to the new beginning. That answer says what is missing.
+      return undefined;
     }
     partial.chunks.push(content);
     partial.received += content.length;

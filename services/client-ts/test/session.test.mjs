@@ -379,7 +379,7 @@ test("a download continues over connections, and is whole once", () => {
   assert.deepEqual(core.takeEvents(), []);
 });
 
-test("other content begins again, and a chunk that contradicts it ends the connection", () => {
+test("other content begins again, a chunk elsewhere is dropped, and one beyond the size ends the connection", () => {
   const content = new Uint8Array(300).fill(7);
   const { core, attempt } = playing();
   const first = downloadFrames(content);
@@ -392,6 +392,10 @@ test("other content begins again, and a chunk that contradicts it ends the conne
   assert.deepEqual(kinds(core.takeEvents()), ["downloadEnded"]);
   core.frame(50, attempt, first.begun());
   core.takeOutputs();
+  core.takeEvents();
   core.frame(60, attempt, first.chunk(100, 200));
+  assert.deepEqual([core.takeOutputs(), core.takeEvents()], [[], []], "sent before the content was dropped");
+  const longer = downloadFrames(new Uint8Array(301)).chunk(200, 301);
+  core.frame(70, attempt, longer);
   assert.deepEqual(kinds(core.takeOutputs()), ["close", "login"]);
 });

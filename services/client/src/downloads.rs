@@ -17,7 +17,7 @@ const ANSWERED_EVERY: u64 = 100;
 /// Maximum whole downloads that are remembered: more than a client gets while one base after the other dies.
 const MAX_WHOLE: usize = 16;
 
-/// A chunk that contradicts its download.
+/// A chunk that contradicts its download: content beyond the download's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongChunk;
 
@@ -108,12 +108,13 @@ impl Downloads {
             // It was under way when another download began.
             return Ok(None);
         };
-        let length = partial.content.len() as u64;
-        if chunk.offset < length {
-            return Ok(None);
-        }
-        if chunk.offset > length || length + chunk.content.len() as u64 > partial.begun.size {
+        if chunk.offset + chunk.content.len() as u64 > partial.begun.size {
             return Err(WrongChunk);
+        }
+        if chunk.offset != partial.content.len() as u64 {
+            // Chunks are not in order with other frames. After content was dropped with its entity, a chunk may come
+            // that was sent before the base had the answer to the new beginning. That answer says what is missing.
+            return Ok(None);
         }
         partial.content.extend_from_slice(&chunk.content);
         partial.hasher.update(&chunk.content);

@@ -98,7 +98,7 @@ fn other_content_begins_again_and_content_that_does_not_fit_its_hash_is_not_deli
 #[test]
 fn a_chunk_that_contradicts_its_download_ends_the_connection() {
     let content = content();
-    for wrong in [chunk(&content, 500, 600), chunk(&[7; 2_000], 0, 1_001)] {
+    for wrong in [chunk(&[7; 2_000], 0, 1_001), chunk(&[7; 2_000], 900, 1_001)] {
         let mut table = Table::seeing();
         table.say(&chunk(&content, 0, 100));
         assert_eq!(table.asked(), [], "of a download that has ended");
@@ -108,6 +108,34 @@ fn a_chunk_that_contradicts_its_download_ends_the_connection() {
         assert_eq!(table.asked()[0], Asked::Disconnect(CloseReason::Malformed));
         assert_eq!(table.core.counters().malformed, 1);
     }
+}
+
+#[test]
+fn a_chunk_from_before_the_client_dropped_its_content_changes_nothing() {
+    let content = content();
+    let mut table = Table::seeing();
+    table.say(&begun_of(ID, &content));
+    table.say(&chunk(&content, 0, 300));
+    // The client gets another entity and the first one back, while a chunk of the first is under way.
+    for entity in [OTHER, OWN] {
+        let type_id = annals_ids::TypeId(0);
+        table.say(&ToClient::Reset { entity, type_id });
+    }
+    table.say(&begun_of(ID, &content));
+    table.asked();
+    table.events();
+    table.say(&chunk(&content, 300, 600));
+    table.wait(200);
+    let answers = table.asked();
+    let is_answer = |asked: &Asked| {
+        matches!(
+            asked,
+            Asked::Frame(ToServer::DownloadProgress(_)) | Asked::Disconnect(_)
+        )
+    };
+    assert!(!answers.iter().any(is_answer), "{answers:?}");
+    table.say(&chunk(&content, 0, 1_000));
+    assert_eq!(arrived(&table.events()).1, [&content[..]]);
 }
 
 #[test]
@@ -148,6 +176,7 @@ fn chunks_in_any_order_and_number_deliver_what_was_sent_or_nothing() {
                 0 => table.say(&begun_of(ID, &content)),
                 1 => table.wait(dice() % 200),
                 2 if has > 0 => table.say(&chunk(&content, 0, has)),
+                3 if has < 998 => table.say(&chunk(&content, has + 2, 1_000)),
                 _ => {
                     let to = (has + 1 + usize::try_from(dice() % 50).unwrap()).min(1_000);
                     if has < to {
