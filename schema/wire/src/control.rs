@@ -67,8 +67,8 @@ pub enum DirectorAsk {
     #[prost(message, tag = "1")]
     Register(Register),
     /// A heartbeat of a process, with the owners it holds. Answer: [`Orders`].
-    #[prost(message, tag = "2")]
-    Beat(ProcessBeat),
+    #[prost(message, boxed, tag = "2")]
+    Beat(Box<ProcessBeat>),
     /// A process needs entity ids. Answer: [`IdBlock`].
     #[prost(message, tag = "3")]
     MoreIds(MoreIds),
@@ -219,6 +219,9 @@ pub struct ProcessBeat {
     /// Its wall clock, milliseconds since 1970; 0 in heartbeats of earlier releases.
     #[prost(uint64, tag = "16")]
     pub wall: u64,
+    /// The owners whose logs it follows, and is not at the end of; never in heartbeats of earlier releases.
+    #[prost(uint32, repeated, tag = "17")]
+    pub behind: Vec<u32>,
 }
 
 /// An owner that a process holds, and its load.

@@ -70,6 +70,8 @@ pub struct Beat {
     pub connection: String,
     /// The owners that it follows, and could take over in a moment.
     pub follows: BTreeSet<OwnerId>,
+    /// The owners that it follows, and is not at the end of the logs of.
+    pub behind: BTreeSet<OwnerId>,
     /// The owners that it was granted and has released.
     pub released: BTreeSet<OwnerId>,
 }
@@ -97,10 +99,10 @@ impl Member {
         self.beat.definitions == Definitions::Present && !self.beat.draining
     }
 
-    /// Whether it follows this owner and could take it over in a moment, even if it drains.
-    fn is_ready_to_take(&self, owner: OwnerId, kind: OwnerKind) -> bool {
+    /// Whether it follows this owner and can take it over, even if it drains.
+    fn follows(&self, owner: OwnerId, kind: OwnerKind) -> bool {
         let is_of_kind = self.beat.holds == Some(kind) && self.beat.definitions == Definitions::Present;
-        is_of_kind && self.beat.follows.contains(&owner)
+        is_of_kind && (self.beat.follows.contains(&owner) || self.beat.behind.contains(&owner))
     }
 }
 
@@ -176,13 +178,15 @@ pub struct Membership {
     /// Until then silence proves nothing: this director has not listened for [`SILENCE`] yet, and there may be holders
     /// whose beats it has not received.
     learns_until: Duration,
+    /// When a process was heard last, or something decided.
+    now: Duration,
     closed: ClosedConnections,
     /// The owners of draining processes, and the process that is to follow each (rule D9).
     moves: BTreeMap<OwnerId, ProcessId>,
     /// While a change of definitions is prepared: the process of the next definitions that follows each owner.
     staged: Option<BTreeMap<OwnerId, ProcessId>>,
     /// The connections of the holders, as in the store when this director began to listen; empty for one that has
-    /// released the owner.
+    /// released the owner, or has left.
     connections: BTreeMap<OwnerId, String>,
 }
 
@@ -194,6 +198,7 @@ impl Membership {
             members: BTreeMap::new(),
             entities: BTreeMap::new(),
             learns_until: if owners.is_empty() { now } else { now + SILENCE },
+            now,
             owners,
             closed: ClosedConnections::default(),
             moves: BTreeMap::new(),
@@ -210,6 +215,7 @@ impl Membership {
             members: BTreeMap::new(),
             entities: BTreeMap::new(),
             learns_until: Duration::ZERO,
+            now: Duration::ZERO,
             owners,
             closed: ClosedConnections::default(),
             moves: BTreeMap::new(),
@@ -254,6 +260,7 @@ impl Membership {
             Some(None) => return,
         };
         self.entities.extend(&beat.owners);
+        self.now = now;
         let last_beat = now;
         self.members.insert(
             beat.process,
@@ -363,8 +370,12 @@ impl Membership {
         closed.min().map(|since| since + RECONNECTION)
     }
 
-    /// Applies a process's notice that it stops.
+    /// Applies a process's notice that it stops. It has handed over what others follow, so that a process that this
+    /// director has not heard yet may be about to hold its owners.
     pub fn leave(&mut self, process: ProcessId) {
+        let owned: Vec<OwnerId> = self.owned(process).collect();
+        self.connections
+            .extend(owned.into_iter().map(|owner| (owner, String::new())));
         self.members.remove(&process);
     }
 
@@ -430,6 +441,7 @@ impl Membership {
     /// entities; processes without an owner get one of their own. The caller executes the decisions in the store and
     /// reports each by [`Membership::granted`]; those that fail are made again.
     pub fn decide(&mut self, now: Duration) -> Vec<Decision> {
+        self.now = now;
         self.expire(now);
         self.plan_moves();
         self.plan_staging();
@@ -454,13 +466,17 @@ impl Membership {
         }
         for (owner, kind) in orphans {
             let connection = self.connections.get(&owner);
-            let has_died = connection.is_some_and(|name| name.is_empty() || self.closed.contains(name));
+            let is_released = connection.is_some_and(String::is_empty);
+            let has_died = connection.is_some_and(|name| self.closed.contains(name));
             // A planned process may not be ready at this moment, but clients connect to it.
-            let planned = self.moves.get(&owner).copied();
-            let follower = planned.or_else(|| self.follower(owner, kind));
-            if (listened || has_died)
-                && let Some(process) = follower.or_else(|| self.least_loaded(kind, &load))
-            {
+            let next = self
+                .moves
+                .get(&owner)
+                .copied()
+                .filter(|_| listened || has_died || is_released);
+            // Of a released owner, one that this director has not heard yet may be planned.
+            let free = || self.least_loaded(kind, &load).filter(|_| listened || has_died);
+            if let Some(process) = next.or_else(free) {
                 load.entry(process).or_default().add(self.entities_of(owner));
                 decisions.push(Decision::Grant { owner, process });
             }

@@ -331,7 +331,8 @@ where
     }
 
     fn report(&self, presence: Presence) -> Report {
-        let ready = self.follows.iter().filter(|(_, following)| following.is_ready());
+        let (ready, behind): (Vec<_>, Vec<_>) = self.follows.iter().partition(|(_, following)| following.is_ready());
+        let owners = |follows: Vec<(&OwnerId, &Following)>| follows.into_iter().map(|(owner, _)| owner.0).collect();
         Report {
             presence,
             holds: match presence {
@@ -340,7 +341,8 @@ where
             },
             address: self.setup.address.clone(),
             map: self.map.version,
-            follows: ready.map(|(owner, _)| owner.0).collect(),
+            follows: owners(ready),
+            behind: owners(behind),
             released: self
                 .released
                 .iter()

@@ -90,6 +90,8 @@ pub struct Report {
     pub map: u64,
     /// The owners that it follows, and could take over in a moment.
     pub follows: Vec<u32>,
+    /// The owners that it follows, and is not at the end of the logs of.
+    pub behind: Vec<u32>,
     /// The owners that it was granted and has released.
     pub released: Vec<u32>,
 }
@@ -103,6 +105,7 @@ impl Report {
             address: String::new(),
             map: u64::MAX,
             follows: Vec::new(),
+            behind: Vec::new(),
             released: Vec::new(),
         }
     }
@@ -326,6 +329,7 @@ impl Process {
             address,
             map,
             follows,
+            behind,
             released,
         } = report;
         let beat = ProcessBeat {
@@ -345,10 +349,11 @@ impl Process {
             released,
             schema: self.schema.fingerprint().0.to_vec(),
             wall: wall().0,
+            behind,
         };
         let asked = mono();
         // A lost answer must not keep the process from its next beat for long.
-        let asking = self.ask(DirectorAsk::Beat(beat));
+        let asking = self.ask(DirectorAsk::Beat(Box::new(beat)));
         let answered = tokio::time::timeout(BEAT_TIMEOUT, asking).await.unwrap_or_else(|_| {
             Err(AskError::Silent {
                 service: "director",

@@ -52,6 +52,7 @@ pub fn chapters() -> Vec<(&'static str, Vec<Exhibit>)> {
         ("Calls", crate::calls::exhibits::exhibits()),
         ("Calls on cut logs", crate::cut::exhibits::exhibits()),
         ("Clients given to another owner", crate::giving::exhibits::exhibits()),
+        ("Planned hand-over", crate::moving::exhibits::exhibits()),
         ("Hand-over", crate::handover::exhibits::exhibits()),
         ("Teleports", crate::teleport::exhibits::exhibits()),
         ("Ghosts and views", crate::view::exhibits::exhibits()),

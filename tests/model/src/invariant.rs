@@ -17,6 +17,8 @@ pub enum Invariant {
     CallsTakeEffectOnce,
     /// A client is admitted by one of the owners that it is given between.
     ClientIsAdmitted,
+    /// A client that a draining process has sent to the next holder is served there.
+    MovedIsServed,
     /// Each entity is real on one owner, or in flight to one.
     OneReal,
     /// Each real entity is in a space for which its owner is responsible.
@@ -66,6 +68,7 @@ impl fmt::Display for Invariant {
             Self::ReplacedAppendsNothing => "a replaced process appends nothing",
             Self::CallsTakeEffectOnce => "each call takes effect once, in order",
             Self::ClientIsAdmitted => "a client that is given away is admitted",
+            Self::MovedIsServed => "a client that is sent to the next holder is served there",
             Self::OneReal => "each entity is real on one owner, or in transit to one",
             Self::HeldWhereItStands => "each real entity is in a space of its owner",
             Self::ArchiveIsACut => "every prefix of the archive is a consistent cut",

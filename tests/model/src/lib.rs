@@ -20,6 +20,7 @@ pub mod invariant;
 pub mod ledger;
 pub mod log;
 pub mod migration;
+pub mod moving;
 pub mod order;
 pub mod retention;
 pub mod rule;

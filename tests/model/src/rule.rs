@@ -104,6 +104,16 @@ pub enum Rule {
     C20InTime,
     /// C13: the calls of a log that was cut get numbers of a new generation.
     C13Renumbered,
+    /// D9: a draining process hands an owner over once the process that follows it is at the end of the log.
+    D9Ready,
+    /// D9: an owner whose draining holder has left is granted to the planned process.
+    D9Granted,
+    /// D9: a new director lets processes follow until it has heard all of them.
+    D9Keeps,
+    /// D9: a process that follows an owner is planned before any other, also by a new director.
+    D9Found,
+    /// D9: a new director chooses a follower or a holder once it has heard all processes.
+    D9Waits,
     /// H1: a hand-over is logged before the image leaves.
     H1Logged,
     /// H1: the entity leaves in the same input as the call that carries it.
@@ -243,7 +253,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 118] = [
+const STATED: [(Rule, &str, &str); 123] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -405,6 +415,31 @@ const STATED: [(Rule, &str, &str); 118] = [
         Rule::C13Renumbered,
         "C13",
         "the calls of a log that was cut get numbers of a new generation",
+    ),
+    (
+        Rule::D9Ready,
+        "D9",
+        "an owner is handed over once its follower is at the end of the log",
+    ),
+    (
+        Rule::D9Granted,
+        "D9",
+        "an owner whose draining holder has left is granted to the planned process",
+    ),
+    (
+        Rule::D9Keeps,
+        "D9",
+        "a new director lets processes follow until it has heard all of them",
+    ),
+    (
+        Rule::D9Found,
+        "D9",
+        "a process that follows an owner is planned before any other",
+    ),
+    (
+        Rule::D9Waits,
+        "D9",
+        "a new director chooses another process once it has heard all of them",
     ),
     (Rule::H1Logged, "H1", "a hand-over is logged before the image leaves"),
     (

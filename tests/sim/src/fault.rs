@@ -33,6 +33,8 @@ pub enum Blow {
     ClockJump,
     /// The director crashes; a standby takes over.
     CrashDirector,
+    /// The director is replaced by its operators: a standby leads within moments.
+    ReplaceDirector,
     /// The director pauses; a standby takes over; the first resumes and still believes that it leads.
     PauseDirector,
     /// db crashes and restarts.
@@ -62,7 +64,7 @@ pub enum Blow {
 
 impl Blow {
     /// All blows.
-    pub const ALL: [Blow; 21] = [
+    pub const ALL: [Blow; 22] = [
         Self::CrashCell,
         Self::CrashBase,
         Self::CrashLedger,
@@ -84,11 +86,13 @@ impl Blow {
         Self::Disconnect,
         Self::CrashMidway,
         Self::Drain,
+        Self::ReplaceDirector,
     ];
 
-    /// The blows that are faults: a realm is drained by its operators.
+    /// The blows that are faults: processes are drained and replaced by operators.
     pub fn faults() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(|blow| *blow != Self::Drain)
+        let is_fault = |blow: &Self| !matches!(blow, Self::Drain | Self::ReplaceDirector);
+        Self::ALL.into_iter().filter(is_fault)
     }
 
     fn word(self) -> &'static str {
@@ -102,6 +106,7 @@ impl Blow {
             Self::CutFromDirector => "a process is partitioned from the director",
             Self::ClockJump => "a clock jumps",
             Self::CrashDirector => "the director crashes",
+            Self::ReplaceDirector => "the director is replaced",
             Self::PauseDirector => "the director is paused",
             Self::CrashDb => "db crashes",
             Self::PauseDb => "db is paused",

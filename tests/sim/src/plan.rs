@@ -320,7 +320,7 @@ fn strikes(play_ms: u64, dice: &mut dyn FnMut() -> u64, faults: &mut Vec<Planned
     }
 }
 
-/// Drains for half of the seeds, also those without faults. Drawn from a separate generator, as retention is, and after
+/// Drains for half of the seeds, also those without faults; during some, the director is replaced. Drawn from a separate generator, as retention is, and after
 /// all faults, whose indices stay as they are.
 fn drains(seed: u64, play_ms: u64, faults: &mut Vec<Planned>) {
     let mut dice = split_mix(seed ^ DRAINING);
@@ -335,6 +335,13 @@ fn drains(seed: u64, play_ms: u64, faults: &mut Vec<Planned>) {
             blow: Blow::Drain,
             dice: dice(),
         });
+        if dice().is_multiple_of(4) {
+            faults.push(Planned::Strike {
+                at_ms: at_ms + dice() % 900,
+                blow: Blow::ReplaceDirector,
+                dice: dice(),
+            });
+        }
         at_ms += pause / 2 + dice() % pause;
     }
 }

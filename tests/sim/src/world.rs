@@ -160,6 +160,8 @@ pub(crate) enum Step {
     ReleaseRest { process: ProcessId },
     /// A draining process ends.
     EndDrained { process: ProcessId },
+    /// A process reports to a new director for the first time.
+    FindDirector { process: ProcessId },
     /// A process is started.
     Start { service: Service },
     /// A paused process resumes.
@@ -505,6 +507,7 @@ impl World {
             Step::Release { hold } => self.release(hold, true),
             Step::ReleaseRest { process } => self.release_rest(process),
             Step::EndDrained { process } => self.end_drained(process),
+            Step::FindDirector { process } => self.find_director(process),
             Step::Start { service } => self.start(service),
             Step::Resume { process } => self.resume(process),
             Step::Reconnect { process } => self.reconnect(process),

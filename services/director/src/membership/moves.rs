@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use annals_ids::{OwnerId, OwnerKind, ProcessId};
 
-use super::{Definitions, Member, Membership};
+use super::{Definitions, Membership};
 
 impl Membership {
     /// Plans which process follows each owner of a draining one, or of one with former definitions. A plan is kept as
-    /// long as it can be carried out, also after the holder has left: by a process that drains itself, if it is ready.
-    /// Clients may have received already that it is the next holder, and it hands the owner over in turn.
+    /// long as it can be carried out, also after the holder has left, and also by a process that drains itself, if it
+    /// follows the owner: clients may have received already that it is the next holder, and it hands the owner over in
+    /// turn. For the same reason a new director plans what processes follow already, and chooses others once it has heard
+    /// all of them.
     pub(super) fn plan_moves(&mut self) {
         let mut load = self.loads();
         let mut moves = BTreeMap::new();
@@ -23,17 +25,17 @@ impl Membership {
             }
             let is_able = |process: &ProcessId| {
                 let member = self.members.get(process).filter(|_| process != holder);
-                member.is_some_and(|member| member.takes(*kind) || member.is_ready_to_take(*owner, *kind))
+                member.is_some_and(|member| member.takes(*kind) || member.follows(*owner, *kind))
             };
             let planned = self.moves.get(owner).copied().filter(is_able);
             // A former director may have planned it already.
-            let ready = || self.follower(*owner, *kind).filter(|process| process != holder);
-            let free = || self.least_loaded(*kind, &load).filter(|process| process != holder);
-            let able = match drains {
-                true => planned.or_else(ready).or_else(free),
-                false => planned,
+            let follower = || self.follower(*owner, *kind).filter(|process| process != holder);
+            let may_choose = drains && self.has_listened(self.now);
+            let free = || {
+                let free = self.least_loaded(*kind, &load).filter(|_| may_choose);
+                free.filter(|process| process != holder)
             };
-            if let Some(process) = able {
+            if let Some(process) = planned.or_else(follower).or_else(free) {
                 load.entry(process).or_default().add(self.entities_of(*owner));
                 moves.insert(*owner, process);
             }
@@ -41,11 +43,11 @@ impl Membership {
         self.moves = moves;
     }
 
-    /// A process that follows the owner, whatever became of the holder.
-    pub(super) fn follower(&self, owner: OwnerId, kind: OwnerKind) -> Option<ProcessId> {
-        let is_able = |member: &&Member| member.is_ready_to_take(owner, kind);
-        let able = self.members.values().find(is_able);
-        able.map(|member| member.beat.process)
+    /// A process that follows the owner, before others one that is at the end of its log.
+    fn follower(&self, owner: OwnerId, kind: OwnerKind) -> Option<ProcessId> {
+        let able = self.members.values().filter(|member| member.follows(owner, kind));
+        let first = able.min_by_key(|member| !member.beat.follows.contains(&owner));
+        first.map(|member| member.beat.process)
     }
 
     /// Whether a process reported the last time that it follows all of these.
@@ -65,7 +67,10 @@ impl Membership {
     /// The owners that a process follows already, while this director has not listened for long enough to plan that again.
     pub fn to_keep_following(&self, now: Duration, process: ProcessId) -> impl Iterator<Item = OwnerId> {
         let member = self.members.get(&process).filter(|_| !self.has_listened(now));
-        member.into_iter().flat_map(|member| &member.beat.follows).copied()
+        let follows = member
+            .into_iter()
+            .flat_map(|member| member.beat.follows.iter().chain(&member.beat.behind));
+        follows.copied()
     }
 
     /// The owners that a draining process is to release, each with the client address of the process that follows it.

@@ -14,6 +14,7 @@ fn beat(process: u64, kind: OwnerKind) -> Beat {
         draining: false,
         connection: format!("server:{}", process.0),
         follows: BTreeSet::new(),
+        behind: BTreeSet::new(),
         released: BTreeSet::new(),
     }
 }

@@ -47,6 +47,7 @@ impl Leader {
             draining: beat.draining,
             connection: beat.connection.clone(),
             follows: follows.clone(),
+            behind: beat.behind.iter().copied().map(OwnerId).collect(),
             released: beat.released.iter().copied().map(OwnerId).collect(),
         };
         self.membership.check(&heard)?;

@@ -59,12 +59,11 @@ impl Messages {
             return;
         }
         let number = value("tag").unwrap_or_else(|| panic!("{of}.{name} has no number"));
-        let kind = words.iter().filter(|(word, _)| word != "tag").map(|(word, value)| {
-            // How bytes are held is not on the wire.
-            match value {
-                Some(value) if word == "enumeration" || word == "map" => format!("{word} {value}"),
-                _ => word.clone(),
-            }
+        // How messages and bytes are held is not on the wire.
+        let on_wire = |(word, _): &&(String, _)| word != "tag" && word != "boxed";
+        let kind = words.iter().filter(on_wire).map(|(word, value)| match value {
+            Some(value) if word == "enumeration" || word == "map" => format!("{word} {value}"),
+            _ => word.clone(),
         });
         let mut kind: Vec<String> = kind.collect();
         if kind.iter().any(|word| word == "message") {

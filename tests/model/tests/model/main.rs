@@ -9,6 +9,7 @@ mod handover;
 mod ledger;
 mod log;
 mod migration;
+mod moving;
 mod order;
 mod retention;
 mod shard;

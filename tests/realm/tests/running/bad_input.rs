@@ -413,7 +413,7 @@ async fn two_processes_with_one_number(realm: &mut Played) {
             connection: connection.to_owned(),
             ..ProcessBeat::default()
         };
-        let beat = ask(DirectorAsk::Beat(beat));
+        let beat = ask(DirectorAsk::Beat(Box::new(beat)));
         let orders: Orders = request(&bus, "director", subject(), &beat).await.expect("an answer");
         refused.push(orders.refused);
     }

@@ -1,4 +1,5 @@
-//! Where nothing else goes wrong, planned hand-overs interrupt nobody (D9): clients switch to the next holder.
+//! Where nothing else goes wrong, planned hand-overs interrupt nobody, even if the director is replaced meanwhile (D9):
+//! clients switch to the next holder.
 
 use annals_client::Event;
 
@@ -8,13 +9,13 @@ use crate::{
     world::World,
 };
 
-/// Whether the only faults are drains, and all owners were handed over in time.
+/// Whether processes were only drained or replaced, and all owners were handed over in time.
 #[must_use]
 pub fn is_calm(world: &World) -> bool {
-    let is_drain = |kind: Kind| kind == Kind::Blow(Blow::Drain);
-    let drains_only = world.plan.faults.iter().all(|fault| is_drain(fault.kind()));
+    let is_calm = |kind: Kind| matches!(kind, Kind::Blow(Blow::Drain | Blow::ReplaceDirector));
+    let is_calm = world.plan.faults.iter().all(|fault| is_calm(fault.kind()));
     // Players who come and go break their connections themselves.
-    drains_only && !world.plan.visits && world.unfollowed == 0 && world.released > 0
+    is_calm && !world.plan.visits && world.unfollowed == 0 && world.released > 0
 }
 
 /// Checks a run in which nothing else went wrong.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use annals_def::split_mix;
 use annals_director::{Balance, Beat, Decision, Definitions, Grant, Grants, Membership, Pace, SILENCE, SpacePlan};
 use annals_ids::{OwnerId, OwnerKind, ProcessId, Shard, WorldTime};
 use annals_store::{
@@ -46,6 +47,9 @@ pub struct Directing {
     /// The division of the space.
     balance: Balance,
 }
+
+/// Time in which the processes report to a new director, microseconds: one after the other.
+const FOUND_WITHIN: u64 = 600_000;
 
 /// The name of a process's connection to the bus.
 pub(super) fn connection(process: ProcessId) -> String {
@@ -95,7 +99,22 @@ impl World {
             unheld: BTreeMap::new(),
             balance,
         });
+        let mut delays = split_mix(self.now);
+        let processes: Vec<ProcessId> = self.processes.keys().copied().collect();
+        for process in processes {
+            let delay = delays() % FOUND_WITHIN;
+            self.after(delay, Step::FindDirector { process });
+            if let Some(host) = self.processes.get_mut(&process) {
+                host.has_found_director = false;
+            }
+        }
         self.after(0, Step::Direct);
+    }
+
+    pub(super) fn find_director(&mut self, process: ProcessId) {
+        if let Some(host) = self.processes.get_mut(&process) {
+            host.has_found_director = true;
+        }
     }
 
     /// Continues from the stored map, which may be newer than any that a process has received. `None` if the store does
@@ -180,8 +199,7 @@ impl World {
             });
             let entities = |held: &Held| held.core.as_ref().map_or(0, |core| core.state().entities.len() as u64);
             let owners = host.owners.iter().map(|(owner, held)| (*owner, entities(held)));
-            let ready = host.follows.iter().filter(|(_, following)| following.is_ready);
-            let ready = ready.map(|(owner, _)| *owner);
+            let (ready, behind) = host.follows.keys().partition(|owner| host.follows[*owner].is_ready);
             director.membership.hear(
                 now,
                 Beat {
@@ -192,7 +210,8 @@ impl World {
                     owners: owners.collect(),
                     draining: host.draining.is_some(),
                     connection: connection(*process),
-                    follows: ready.collect(),
+                    follows: ready,
+                    behind,
                     released: host.released.clone(),
                 },
             );

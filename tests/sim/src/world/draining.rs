@@ -294,7 +294,8 @@ impl World {
         let host = self.processes.get(&process);
         let is_idle = |host: &Process| host.owners.is_empty() && host.follows.is_empty();
         if host.is_some_and(|host| host.draining.is_some() && is_idle(host)) {
-            self.end_drained(process);
+            // The director may be giving this process its orders.
+            self.after(0, Step::EndDrained { process });
         }
     }
 
@@ -306,7 +307,8 @@ impl World {
         let Some(host) = self.processes.get(&process) else {
             return;
         };
-        let (service, hears) = (host.service, host.hears_director());
+        // This is its first report to a new director, if need be.
+        let (service, hears) = (host.service, host.reaches_director());
         let is_replaced = host.draining.as_ref().is_none_or(|draining| draining.is_replaced);
         self.note(format_args!("{service:?} process {process} has drained"));
         self.remove_process(process);

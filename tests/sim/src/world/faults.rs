@@ -86,6 +86,12 @@ impl World {
                 self.after(between((100_000, 4_000_000), dice), Step::StartDirector);
                 Some(())
             }
+            Blow::ReplaceDirector => {
+                self.director.take()?;
+                self.note("the director is replaced");
+                self.after(between((20_000, 300_000), dice), Step::StartDirector);
+                Some(())
+            }
             Blow::PauseDirector => self.pause_director(dice),
             Blow::CrashDb => {
                 let shard = pick(&self.running_dbs(), dice)?;

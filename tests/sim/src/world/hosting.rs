@@ -56,6 +56,8 @@ pub struct Process {
     pub paused: Option<u64>,
     /// Its partition.
     pub cut: Cut,
+    /// Whether it has reported to the director that leads.
+    pub(super) has_found_director: bool,
     /// Error of its wall clock, milliseconds; positive is ahead.
     pub wrong_ms: i64,
     /// The map of spaces last received from the director.
@@ -84,8 +86,14 @@ impl Process {
 
     /// Whether it and the director reach each other.
     #[must_use]
-    pub fn hears_director(&self) -> bool {
+    pub fn reaches_director(&self) -> bool {
         self.paused.is_none() && !self.cut.director
+    }
+
+    /// Whether it reports to the director that leads, and acts on its orders.
+    #[must_use]
+    pub fn hears_director(&self) -> bool {
+        self.reaches_director() && self.has_found_director
     }
 }
 
@@ -207,6 +215,7 @@ impl World {
                     service,
                     paused: None,
                     cut: Cut::default(),
+                    has_found_director: true,
                     wrong_ms: 0,
                     map: SpaceMap::default(),
                     missed: Vec::new(),

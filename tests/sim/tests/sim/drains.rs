@@ -12,12 +12,15 @@ const SEEDS: u64 = 12;
 
 /// A process drains at each of these times.
 fn drains_at(seed: u64, times: impl Iterator<Item = u64>) -> Vec<Planned> {
-    let drain = |at_ms| Planned::Strike {
+    times.map(|at_ms| strike(seed, at_ms, Blow::Drain)).collect()
+}
+
+fn strike(seed: u64, at_ms: u64, blow: Blow) -> Planned {
+    Planned::Strike {
         at_ms,
-        blow: Blow::Drain,
+        blow,
         dice: seed ^ at_ms,
-    };
-    times.map(drain).collect()
+    }
 }
 
 /// The realm of a seed, with at least two processes of each kind, and drains alone.
@@ -54,6 +57,24 @@ fn overlapping(seed: u64) -> Plan {
     plan
 }
 
+/// The same, with fewer drains, during each pair of which the director is replaced: the next one does not know what the
+/// one before has ordered, and must hear all processes before it plans anything else.
+fn over_new_directors(seed: u64) -> Plan {
+    let mut plan = overlapping(seed);
+    plan.shape.play_ms = plan.shape.play_ms.max(16_000);
+    let times = (3_000..plan.shape.play_ms).step_by(6_000);
+    let struck = times.zip(0_u64..).flat_map(|(at_ms, nth)| {
+        let (apart, until_replaced) = (37 * (nth + seed) % 700, 53 * (nth + seed) % 900);
+        [
+            strike(seed, at_ms, Blow::Drain),
+            strike(seed, at_ms + apart, Blow::Drain),
+            strike(seed, at_ms + until_replaced, Blow::ReplaceDirector),
+        ]
+    });
+    plan.faults = struck.collect();
+    plan
+}
+
 #[test]
 fn drains_interrupt_no_player() {
     judge(plan);
@@ -63,6 +84,11 @@ fn drains_interrupt_no_player() {
 fn drains_that_overlap_interrupt_no_player() {
     let passed_on = judge(overlapping);
     assert!(passed_on > 0, "no draining process took an owner over");
+}
+
+#[test]
+fn drains_over_new_directors_interrupt_no_player() {
+    judge(over_new_directors);
 }
 
 /// Runs the plan of each seed; returns the number of grants to draining processes.

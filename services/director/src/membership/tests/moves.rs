@@ -154,11 +154,6 @@ fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
     };
     membership.hear(seconds(10), ready.clone());
     let kept = |membership: &Membership, now| membership.to_keep_following(now, ProcessId(1)).collect::<Vec<_>>();
-    assert_eq!(
-        membership.to_follow(ProcessId(1)).count(),
-        0,
-        "it does not know yet why"
-    );
     assert_eq!(kept(&membership, seconds(10)), [OwnerId(12)]);
     membership.hear(seconds(10), holding(3, 13, 0));
     let draining = draining();
@@ -172,6 +167,92 @@ fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
     assert_eq!(kept(&membership, seconds(10) + SILENCE - millis(1)), [OwnerId(12)]);
     membership.hear(seconds(10) + SILENCE, ready);
     assert_eq!(kept(&membership, seconds(10) + SILENCE), []);
+}
+
+/// A director that does not know yet of what another one has ordered.
+fn new_director() -> Membership {
+    let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
+    Membership::new(seconds(10), BTreeMap::from([held(11, 1), held(12, 2), held(13, 3)]))
+}
+
+/// A heartbeat of process 1, which follows owner 12 and is not at the end of its log.
+fn behind() -> Beat {
+    Beat {
+        behind: BTreeSet::from([OwnerId(12)]),
+        ..holding(1, 11, 70)
+    }
+}
+
+#[test]
+fn a_follower_that_is_behind_and_drains_stays_planned() {
+    let mut membership = joined([40, 50, 60]);
+    membership.hear(seconds(1), draining());
+    let ready = Beat {
+        follows: BTreeSet::from([OwnerId(12)]),
+        ..holding(1, 11, 40)
+    };
+    membership.hear(seconds(1), ready);
+    assert_eq!(membership.to_hand_over(ProcessId(2)).count(), 1);
+    let behind = Beat {
+        draining: true,
+        ..behind()
+    };
+    membership.hear(seconds(1), behind);
+    let followed: Vec<_> = membership.to_follow(ProcessId(1)).collect();
+    assert_eq!(followed, [OwnerId(12)], "clients may be connecting there");
+    assert_eq!(membership.to_hand_over(ProcessId(2)).count(), 0, "it is not ready");
+}
+
+#[test]
+fn a_new_director_plans_the_process_that_follows_already_and_others_once_it_has_heard_all() {
+    let mut membership = new_director();
+    membership.hear(seconds(10), draining());
+    membership.hear(seconds(10), holding(3, 13, 0));
+    assert_eq!(
+        membership.to_follow(ProcessId(3)).count(),
+        0,
+        "process 1 may follow the owner"
+    );
+    membership.hear(seconds(11), behind());
+    let followed: Vec<_> = membership.to_follow(ProcessId(1)).collect();
+    assert_eq!(followed, [OwnerId(12)]);
+    let kept: Vec<_> = membership.to_keep_following(seconds(11), ProcessId(1)).collect();
+    assert_eq!(kept, [OwnerId(12)]);
+
+    let mut membership = new_director();
+    membership.hear(seconds(12), holding(1, 11, 70));
+    membership.hear(seconds(12), holding(3, 13, 0));
+    membership.hear(seconds(10) + SILENCE, draining());
+    let followed: Vec<_> = membership.to_follow(ProcessId(3)).collect();
+    assert_eq!(followed, [OwnerId(12)], "none does");
+}
+
+#[test]
+fn a_new_director_grants_a_released_owner_to_its_follower_at_once_and_to_others_once_it_has_heard_all() {
+    let knowing = |connection: &str| {
+        let connections = BTreeMap::from([(OwnerId(12), connection.to_owned())]);
+        new_director().knowing(ClosedConnections::default(), connections)
+    };
+    // Or it has left just now, and so its connection is closed.
+    let mut left = knowing("server:2");
+    left.leave(ProcessId(2));
+    left.disconnected(seconds(10), "server:2".to_owned());
+    for mut membership in [knowing(""), left] {
+        membership.hear(seconds(10), holding(3, 13, 0));
+        assert_eq!(
+            membership.decide(seconds(10)),
+            [],
+            "clients may wait at a process that it has not heard"
+        );
+        membership.hear(seconds(10), behind());
+        assert_eq!(membership.decide(seconds(10)), granted_to(1, &[12]));
+    }
+
+    let mut membership = knowing("");
+    membership.hear(seconds(12), holding(1, 11, 70));
+    membership.hear(seconds(12), holding(3, 13, 0));
+    let all = seconds(10) + SILENCE;
+    assert_eq!(membership.decide(all), granted_to(3, &[12]));
 }
 
 #[test]
