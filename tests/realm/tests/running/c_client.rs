@@ -170,7 +170,6 @@ async fn a_program_in_c_plays_and_is_seen_to_move() {
     assert_eq!(line.expect("text").as_deref(), Some("left"));
     let status = within(TIMEOUT, "the end of the program", program.wait()).await;
     assert!(status.expect("it has ended").success());
-    stage.realm.stop().await.expect("it stops");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -196,5 +195,4 @@ async fn the_example_in_c_walks() {
     ] {
         assert!(said.contains(line), "{line:?}: {said}");
     }
-    stage.realm.stop().await.expect("it stops");
 }

@@ -241,5 +241,4 @@ async fn a_client_goes_back_and_forth_between_two_base_owners_without_interrupti
     let counters = client.core().counters();
     assert_eq!((counters.moved, counters.resumed), (u64::from(HOPS), 0));
     ban(&realm, &mut client).await;
-    realm.stop().await.expect("the realm stops");
 }

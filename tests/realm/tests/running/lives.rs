@@ -467,7 +467,6 @@ async fn stored_entities_have_one_activation_despite_races_and_crashes() {
     delete(&mut realm, &world, &mut bases[0]).await;
     crash_holder(&mut realm, &world, &mut bases[0], &theirs).await;
     ask_on_a_cell(&mut realm, &world, &bases[0]).await;
-    realm.stop().await.expect("the realm stops");
 }
 
 /// Two bases activate the same entities concurrently: each gets one activation, and both bases receive the same answer.

@@ -58,5 +58,4 @@ async fn a_new_typescript_client_sees_the_world() {
     let (status, said) = run(wrong.arg(&url)).await;
     assert_eq!(status.code(), Some(2), "{said}");
     assert!(said.contains("Usage: npm start URL NAME PASSWORD"), "{said}");
-    realm.stop().await.expect("it stops");
 }

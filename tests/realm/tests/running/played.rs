@@ -464,7 +464,7 @@ impl Played {
             assert_eq!(told.found, 0, "a holdings view contradicts the ledger:\n{told}");
             assert!(told.compared > 0, "no ledger notice was delivered");
             self.assert_no_panics("everything");
-            self.realm.stop().await.expect("the realm stops");
+            // Dropped, and so killed: nothing is left to check, and to stop it process by process takes 5 s.
             report
         }
         .boxed_local()

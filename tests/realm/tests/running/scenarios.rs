@@ -174,7 +174,6 @@ async fn every_scenario_is_observed_alike_in_rust_and_in_typescript() {
             }
         }
     }
-    stage.realm.into_inner().stop().await.expect("it stops");
 }
 
 /// WebTransport fails, as the page knows the hash of another certificate.
@@ -227,7 +226,6 @@ async fn play_in_a_browser(transport: &str, certificates: Certificates, hashes: 
             scenario.name
         );
     }
-    stage.realm.into_inner().stop().await.expect("it stops");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -253,5 +251,4 @@ async fn all_runners_know_the_same_steps_and_scenarios_use_each() {
             .expect_err("it is unknown");
         assert!(refused.contains("unknown step dance"), "{language:?}: {refused}");
     }
-    stage.realm.into_inner().stop().await.expect("it stops");
 }

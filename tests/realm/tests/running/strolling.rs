@@ -123,7 +123,6 @@ async fn bots_play_in_a_live_realm_and_report_what_they_were_shown() {
     assert!(!place.phases()[0].has_played);
     assert!(said.contains("3 bots never logged in"), "{said}");
     assert_eq!(fs::read_dir(place.files()).expect("the folder is there").count(), 3);
-    realm.stop().await.expect("it stops");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -175,5 +174,4 @@ async fn a_scenario_of_all_kinds_is_played_and_reported_phase_by_phase() {
     let (status, said) = run(place.bots(&realm, realm.login.1).arg("--scenario").arg(&wrong)).await;
     assert_eq!(status.code(), Some(2), "{said}");
     assert!(said.contains("wrong.toml:3: there is no kind \"dance\""), "{said}");
-    realm.stop().await.expect("it stops");
 }

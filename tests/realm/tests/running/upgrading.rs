@@ -402,7 +402,6 @@ async fn a_change_that_needs_a_stopped_realm_or_other_clients_is_refused() {
         said.contains("no change of the realm's definitions is prepared"),
         "{said}"
     );
-    realm.stop().await.expect("the realm stops");
 }
 
 /// Every bot's account has its log-ins under the new name.
