@@ -18,12 +18,14 @@ use annals_host::{
     process::request,
 };
 use annals_ids::{BatchNumber, Hash, OwnerId};
+use annals_realm::Folder;
 use annals_store::Store;
 use annals_wire::control::Inspected;
 
 use crate::{
     bad_input::annals,
     played::{Played, are_built, connection_to, run, until, within},
+    prometheus::{Prometheus, serves_metrics, targets},
 };
 
 /// Maximum time until db records a hole: it waits half a minute for a refill.
@@ -42,14 +44,14 @@ const UNREAD_BATCHES: usize = 20;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_realm_continues_before_an_accepted_hole_with_one_server() {
     if are_built() {
-        lose_and_accept(ServerCount::One).await;
+        lose_and_accept(Played::start_with(serves_metrics()).await, true).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_realm_continues_before_an_accepted_hole_with_three_servers() {
     if are_built() {
-        lose_and_accept(ServerCount::Three).await;
+        lose_and_accept(Played::start(ServerCount::Three, &[]).await, false).await;
     }
 }
 
@@ -59,8 +61,8 @@ async fn source(realm: &Played) -> Source {
     Source::running(&settings).await.expect("the realm runs")
 }
 
-async fn lose_and_accept(servers: ServerCount) {
-    let mut realm = Played::start(servers, &[]).await;
+/// `is_watched`: by a Prometheus, if there is one.
+async fn lose_and_accept(mut realm: Played, is_watched: bool) {
     let source = source(&realm).await;
     let mut before = shown(&realm).await;
     let (writer, owner) = busiest_cell(&realm, &source.store).await;
@@ -73,6 +75,14 @@ async fn lose_and_accept(servers: ServerCount) {
         realm.log_of("db").contains(named)
     })
     .await;
+    let folder = Folder::create();
+    let prometheus = match is_watched {
+        true => Prometheus::start(&targets(&realm), folder.path()).await,
+        false => None,
+    };
+    if let Some(prometheus) = &prometheus {
+        prometheus.wait_for_alert("AnnalsLogHoles").await;
+    }
     let hole = Finding::NamedHole {
         owner,
         first: lost,
@@ -93,6 +103,9 @@ async fn lose_and_accept(servers: ServerCount) {
     })
     .await;
     realm.assert_playing("an accepted hole").await;
+    if let Some(prometheus) = &prometheus {
+        prometheus.wait_for_the_end_of("AnnalsLogHoles").await;
+    }
     assert_eq!(
         state,
         state_at(&source, owner, stands).await,

@@ -39,6 +39,7 @@ mod paused;
 mod persons;
 mod played;
 mod playing;
+mod prometheus;
 mod queue;
 mod repair;
 mod retention;

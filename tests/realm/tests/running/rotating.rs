@@ -1,12 +1,13 @@
 //! The secrets of a deployed realm are replaced while people play, as `docs/deploying.md` says: certificates, a password,
 //! and the authority that signs certificates.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use annals_host::{
     nats::{Address, Bus},
     world::compile,
 };
+use annals_realm::Folder;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
@@ -22,6 +23,7 @@ use crate::{
     deployed::{Deployed, Servers, TIMEOUT},
     played::{are_built, permit, repository, run, within},
     playing::Playing,
+    prometheus::Prometheus,
 };
 
 /// Bots that play.
@@ -29,6 +31,9 @@ const BOTS: usize = 4;
 
 /// Events that they are shown between two steps.
 const SHOWN: u64 = 60;
+
+/// The alert about certificates that end.
+const ALERT: &str = "AnnalsCertificateEnds";
 
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -116,6 +121,17 @@ async fn until_refused(address: Address, what: &str) {
     .await;
 }
 
+/// Certificates that end soon, about which an alert fires.
+async fn alerted(realm: &Deployed, folder: &Path) -> Option<Prometheus> {
+    let targets = ["base-1", "cell-1", "cell-2"].map(|name| realm.http(name));
+    let prometheus = Prometheus::start(&targets, folder).await?;
+    let mut renewal = secrets_command(realm, "--renew", &["127.0.0.1"]);
+    let (status, said) = run(renewal.env("CERTIFICATE_DAYS", "10")).await;
+    assert!(status.success(), "{said}");
+    prometheus.wait_for_alert(ALERT).await;
+    Some(prometheus)
+}
+
 /// New certificates of the same authority: the server shows its own after a reload, and another process joins with one.
 async fn renew(realm: &mut Deployed) {
     let former = shown(&realm.servers).await;
@@ -196,7 +212,12 @@ async fn secrets_are_replaced_while_people_play() {
         assert!(is_shown, "after {what}: {}", realm.log_of("base-1"));
     };
     play_on(&realm, "the start").await;
+    let folder = Folder::create();
+    let prometheus = alerted(&realm, folder.path()).await;
     renew(&mut realm).await;
+    if let Some(prometheus) = prometheus {
+        prometheus.wait_for_the_end_of(ALERT).await;
+    }
     play_on(&realm, "the renewal of certificates").await;
     change_password(&realm).await;
     play_on(&realm, "the change of a password").await;
