@@ -194,8 +194,9 @@ impl Downloads {
             return false;
         }
         sending.requested = now;
-        // At first, and if the client has dropped what it had, it continues from where the client is.
-        let restarts = begun.acknowledged.is_none_or(|before| upto < before);
+        // It continues from where the client is: at first, if the client has dropped what it had, and if it names the
+        // same place again. It does so when the download is named again, and may have dropped chunks before that.
+        let restarts = begun.acknowledged.is_none_or(|before| upto <= before);
         if restarts || upto > begun.sent {
             begun.sent = upto;
         }

@@ -185,8 +185,8 @@ pub struct Membership {
     moves: BTreeMap<OwnerId, ProcessId>,
     /// While a change of definitions is prepared: the process of the next definitions that follows each owner.
     staged: Option<BTreeMap<OwnerId, ProcessId>>,
-    /// The connections of the holders, as in the store when this director began to listen; empty for one that has
-    /// released the owner, or has left.
+    /// The connections of the holders: as in the store when this director began to listen, or as heard since; empty for
+    /// one that has released the owner, or has left.
     connections: BTreeMap<OwnerId, String>,
 }
 
@@ -260,6 +260,8 @@ impl Membership {
             Some(None) => return,
         };
         self.entities.extend(&beat.owners);
+        let released = beat.released.iter().map(|owner| (*owner, String::new()));
+        self.connections.extend(released);
         self.now = now;
         let last_beat = now;
         self.members.insert(
@@ -370,8 +372,8 @@ impl Membership {
         closed.min().map(|since| since + RECONNECTION)
     }
 
-    /// Applies a process's notice that it stops. It has handed over what others follow, so that a process that this
-    /// director has not heard yet may be about to hold its owners.
+    /// Applies a process's notice that it stops. A process that this director has not heard may be planned to hold its
+    /// owners.
     pub fn leave(&mut self, process: ProcessId) {
         let owned: Vec<OwnerId> = self.owned(process).collect();
         self.connections
@@ -386,6 +388,10 @@ impl Membership {
             member.beat.released.remove(&owner);
         }
         self.owners.insert(owner, (kind, process));
+        match self.members.get(&process) {
+            Some(member) => self.connections.insert(owner, member.beat.connection.clone()),
+            None => self.connections.remove(&owner),
+        };
         // A process that drains hands over at once what it has just been granted.
         self.plan_moves();
     }
@@ -466,17 +472,16 @@ impl Membership {
         }
         for (owner, kind) in orphans {
             let connection = self.connections.get(&owner);
+            let has_ended = connection.is_some_and(|name| name.is_empty() || self.closed.contains(name));
             let is_released = connection.is_some_and(String::is_empty);
-            let has_died = connection.is_some_and(|name| self.closed.contains(name));
-            // A planned process may not be ready at this moment, but clients connect to it.
-            let next = self
-                .moves
-                .get(&owner)
-                .copied()
-                .filter(|_| listened || has_died || is_released);
-            // Of a released owner, one that this director has not heard yet may be planned.
-            let free = || self.least_loaded(kind, &load).filter(|_| listened || has_died);
-            if let Some(process) = next.or_else(free) {
+            // A planned process may not be ready at this moment, but clients connect to it. One that this director has
+            // not heard may be planned to hold a released owner.
+            let next = self.moves.get(&owner).copied();
+            let may_choose = self.may_choose(kind) || !is_released;
+            let free = || self.least_loaded(kind, &load).filter(|_| may_choose);
+            if (listened || has_ended)
+                && let Some(process) = next.or_else(free)
+            {
                 load.entry(process).or_default().add(self.entities_of(owner));
                 decisions.push(Decision::Grant { owner, process });
             }

@@ -315,7 +315,7 @@ impl MovingModel {
     fn plan(&self, director: &mut Director, holder: usize, chosen: Option<usize>) {
         let heard = director.heard[holder];
         let drains = heard.is_some_and(|holder| holder.drains);
-        let able = |process: &usize| *process != holder && director.is_able(*process);
+        let able = |process: &usize| *process != holder && self.is_able(director, *process);
         let planned = director.plan.filter(able);
         let found = self.follower(director).filter(|process| *process != holder);
         director.plan = match (heard, drains) {
@@ -327,9 +327,23 @@ impl MovingModel {
 
     /// A process that has reported that it follows the owner: another director may have planned it.
     fn follower(&self, director: &Director) -> Option<usize> {
-        let follows = |found: &Option<Process>| found.is_some_and(|found| found.follows != Follows::No);
+        let follows = |found: &Option<Process>| found.is_some_and(|found| self.is_following(found));
         let found = director.heard.iter().position(follows);
         found.filter(|_| self.rules.has(Rule::D9Found))
+    }
+
+    /// Whether a process can take the owner over: also one that drains, if it follows the owner.
+    fn is_able(&self, director: &Director, process: usize) -> bool {
+        director.heard[process].is_some_and(|found| !found.drains || self.is_following(found))
+    }
+
+    /// Whether a process counts as a follower, by its report.
+    fn is_following(&self, found: Process) -> bool {
+        match found.follows {
+            Follows::No => false,
+            Follows::Behind => self.rules.has(Rule::D9Behind),
+            Follows::Ready => true,
+        }
     }
 
     /// The processes to which the owner may be granted now.
@@ -338,9 +352,10 @@ impl MovingModel {
         self.plan(&mut director, state.holder, chosen);
         let Some(holder) = director.heard[state.holder] else {
             let next = director.plan.or(self.follower(&director));
-            let may_choose = director.has_heard_all || director.knows_died || !self.rules.has(Rule::D9Waits);
+            let is_gone = director.has_heard_all || director.knows_died;
+            let may_choose = is_gone || state.is_released && !self.rules.has(Rule::D9WaitsToGrant);
             return match next {
-                Some(process) if may_choose || state.is_released => vec![process],
+                Some(process) if is_gone || state.is_released => vec![process],
                 None if may_choose => director.free(state.holder).collect(),
                 _ => Vec::new(),
             };
@@ -353,7 +368,7 @@ impl MovingModel {
     fn order(&self, state: &mut MovingState, process: usize) {
         let director = state.director;
         let heard = director.heard[process].unwrap_or_default();
-        let keeps = !director.has_heard_all && heard.follows != Follows::No && self.rules.has(Rule::D9Keeps);
+        let keeps = !director.has_heard_all && self.is_following(heard) && self.rules.has(Rule::D9Keeps);
         let is_holder = state.holder == process;
         let is_next = !is_holder && (director.plan == Some(process) || keeps);
         let is_granted = is_holder && !state.is_released;
@@ -384,11 +399,6 @@ impl MovingModel {
 }
 
 impl Director {
-    /// Whether a process can take the owner over: also one that drains, if it follows the owner.
-    fn is_able(&self, process: usize) -> bool {
-        self.heard[process].is_some_and(|found| !found.drains || found.follows != Follows::No)
-    }
-
     /// The processes other than the holder that may be granted owners.
     fn free(&self, holder: usize) -> impl Iterator<Item = usize> {
         let able = self.heard.into_iter().enumerate();

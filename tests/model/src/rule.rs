@@ -112,8 +112,12 @@ pub enum Rule {
     D9Keeps,
     /// D9: a process that follows an owner is planned before any other, also by a new director.
     D9Found,
-    /// D9: a new director chooses a follower or a holder once it has heard all processes.
+    /// D9: a process that follows an owner and is not at the end of its log reports that, and stays planned.
+    D9Behind,
+    /// D9: a new director plans a process that does not follow the owner once it has heard all processes.
     D9Waits,
+    /// D9: a new director grants a released owner to a process that does not follow it once it has heard all processes.
+    D9WaitsToGrant,
     /// H1: a hand-over is logged before the image leaves.
     H1Logged,
     /// H1: the entity leaves in the same input as the call that carries it.
@@ -253,7 +257,7 @@ pub enum Rule {
 }
 
 /// Every rule: where `docs/protocol.md` states it, and a summary in half a sentence.
-const STATED: [(Rule, &str, &str); 123] = [
+const STATED: [(Rule, &str, &str); 125] = [
     (Rule::L2Chain, "L2", "batches are compared by hash, not by number alone"),
     (Rule::L3OneInFlight, "L3", "one append is in flight at a time"),
     (Rule::L3Frozen, "L3", "a resent batch is the same bytes"),
@@ -439,7 +443,17 @@ const STATED: [(Rule, &str, &str); 123] = [
     (
         Rule::D9Waits,
         "D9",
-        "a new director chooses another process once it has heard all of them",
+        "a new director plans another process once it has heard all of them",
+    ),
+    (
+        Rule::D9WaitsToGrant,
+        "D9",
+        "a new director grants a released owner to another process once it has heard all of them",
+    ),
+    (
+        Rule::D9Behind,
+        "D9",
+        "a process that is not at the end of a log that it follows reports that, and stays planned",
     ),
     (Rule::H1Logged, "H1", "a hand-over is logged before the image leaves"),
     (

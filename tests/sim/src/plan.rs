@@ -320,8 +320,8 @@ fn strikes(play_ms: u64, dice: &mut dyn FnMut() -> u64, faults: &mut Vec<Planned
     }
 }
 
-/// Drains for half of the seeds, also those without faults; during some, the director is replaced. Drawn from a separate generator, as retention is, and after
-/// all faults, whose indices stay as they are.
+/// Drains for half of the seeds, also those without faults; during some, the director is replaced. Drawn from a separate
+/// generator, as retention is, and after all faults, whose indices stay as they are.
 fn drains(seed: u64, play_ms: u64, faults: &mut Vec<Planned>) {
     let mut dice = split_mix(seed ^ DRAINING);
     if dice().is_multiple_of(2) {

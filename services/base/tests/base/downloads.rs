@@ -180,6 +180,26 @@ fn a_client_that_does_not_answer_is_sent_no_more_than_the_window() {
 }
 
 #[test]
+fn chunks_that_the_client_dropped_are_sent_again_from_its_next_answer() {
+    let (mut host, mut player, entity) = playing(stream);
+    player.acknowledges = false;
+    host.call(entity, RUN_ERRAND);
+    play(&mut host, &mut player, 500);
+    let id = player.partial.as_ref().expect("it was begun").0.id;
+    let answer = ToServer::DownloadProgress(DownloadProgress { id, upto: 0 });
+    // An answer from before, and what was sent for it, which comes before the beginning and is dropped.
+    player.send(&mut host, &answer);
+    play(&mut host, &mut player, 500);
+    let dropped = std::mem::take(&mut player.partial.as_mut().expect("it was begun").1);
+    assert!(!dropped.is_empty());
+    player.acknowledges = true;
+    player.send(&mut host, &answer);
+    play(&mut host, &mut player, 4_000);
+    let (_, bytes) = player.downloaded.pop().expect("it has arrived");
+    assert_eq!(bytes, content());
+}
+
+#[test]
 fn the_rate_is_a_setting() {
     let mut host = Host::of(Game {
         errand: Some(stream),

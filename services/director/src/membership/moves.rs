@@ -11,8 +11,7 @@ impl Membership {
     /// Plans which process follows each owner of a draining one, or of one with former definitions. A plan is kept as
     /// long as it can be carried out, also after the holder has left, and also by a process that drains itself, if it
     /// follows the owner: clients may have received already that it is the next holder, and it hands the owner over in
-    /// turn. For the same reason a new director plans what processes follow already, and chooses others once it has heard
-    /// all of them.
+    /// turn. For the same reason a new director plans a process that follows the owner already before any other.
     pub(super) fn plan_moves(&mut self) {
         let mut load = self.loads();
         let mut moves = BTreeMap::new();
@@ -30,7 +29,7 @@ impl Membership {
             let planned = self.moves.get(owner).copied().filter(is_able);
             // A former director may have planned it already.
             let follower = || self.follower(*owner, *kind).filter(|process| process != holder);
-            let may_choose = drains && self.has_listened(self.now);
+            let may_choose = drains && self.may_choose(*kind);
             let free = || {
                 let free = self.least_loaded(*kind, &load).filter(|_| may_choose);
                 free.filter(|process| process != holder)
@@ -41,6 +40,12 @@ impl Membership {
             }
         }
         self.moves = moves;
+    }
+
+    /// Whether this director may choose the next holder of an owner that no process it has heard follows. Clients may have
+    /// been sent to a process that it has not heard; those of cells and of the ledger are none.
+    pub(super) fn may_choose(&self, kind: OwnerKind) -> bool {
+        kind != OwnerKind::Base || self.has_listened(self.now)
     }
 
     /// A process that follows the owner, before others one that is at the end of its log.
@@ -83,10 +88,12 @@ impl Membership {
         })
     }
 
-    /// Whether a draining process holds an owner that no other process can follow.
+    /// Whether a draining process holds an owner that no other process can follow, as far as this director knows once it
+    /// has heard all.
     #[must_use]
     pub fn is_alone(&self, process: ProcessId) -> bool {
-        self.owned(process).any(|owner| !self.moves.contains_key(&owner))
+        // The plans are of that time.
+        self.has_listened(self.now) && self.owned(process).any(|owner| !self.moves.contains_key(&owner))
     }
 
     /// The processes that are to follow owners of a draining process, and are not ready.

@@ -153,9 +153,8 @@ impl Leader {
                 })
                 .collect();
         }
-        let is_alone = self.membership.is_alone(process) && self.membership.has_listened(monotonic());
         orders.wall = clock::wall().0;
-        orders.leave = beat.draining && (!self.lifecycle.grants() || is_alone);
+        orders.leave = beat.draining && (!self.lifecycle.grants() || self.membership.is_alone(process));
         orders
     }
 

@@ -54,7 +54,7 @@ impl Leader {
                 if self.drains.remove(&process) {
                     self.left.insert(process);
                 }
-                // Its owners can be granted without waiting for silence.
+                // Its owners can be granted without waiting for silence, unless another process may be planned.
                 if self.grants_now() {
                     self.decide().await?;
                 }

@@ -24,5 +24,7 @@ pub fn exhibits() -> Vec<Exhibit> {
         without(Rule::D9Keeps, true, 0, 1),
         without(Rule::D9Found, false, 0, 1),
         without(Rule::D9Waits, false, 0, 1),
+        without(Rule::D9WaitsToGrant, false, 0, 1),
+        without(Rule::D9Behind, true, 1, 0),
     ]
 }

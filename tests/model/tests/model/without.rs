@@ -77,6 +77,8 @@ fails_without! {
     d9_keeps: D9Keeps,
     d9_found: D9Found,
     d9_waits: D9Waits,
+    d9_waits_to_grant: D9WaitsToGrant,
+    d9_behind: D9Behind,
     h1_logged: H1Logged,
     h1_one_input: H1OneInput,
     h2_resent: H2Resent,

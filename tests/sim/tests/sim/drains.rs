@@ -95,8 +95,17 @@ fn drains_over_new_directors_interrupt_no_player() {
 fn judge(plan: fn(u64) -> Plan) -> u64 {
     let mut passed_on = 0;
     let (mut released, mut followed, mut switched, mut judged) = (0, 0, 0, 0);
+    let (mut planned, mut replaced) = (0, 0);
+    let replaces = |fault: &&Planned| fault.kind() == Kind::Blow(Blow::ReplaceDirector);
     for seed in 0..SEEDS {
-        let report = run(&plan(seed)).unwrap_or_else(|failure| panic!("{failure}"));
+        let plan = plan(seed);
+        let report = run(&plan).unwrap_or_else(|failure| panic!("{failure}"));
+        planned += plan.faults.iter().filter(replaces).count() as u64;
+        replaced += report
+            .struck
+            .get(&Kind::Blow(Blow::ReplaceDirector))
+            .copied()
+            .unwrap_or(0);
         passed_on += report.passed_on;
         released += report.released;
         followed += report.followed;
@@ -111,5 +120,9 @@ fn judge(plan: fn(u64) -> Plan) -> u64 {
     // Where two processes of a kind drain at once, an owner may find no follower.
     assert!(judged * 4 > SEEDS * 3, "{judged} of {SEEDS} realms were judged");
     assert!(switched > 20, "{switched} clients switched");
+    assert!(
+        replaced * 10 >= planned * 9,
+        "{replaced} of {planned} directors were replaced"
+    );
     passed_on
 }

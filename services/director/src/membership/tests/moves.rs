@@ -169,9 +169,9 @@ fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
     assert_eq!(kept(&membership, seconds(10) + SILENCE), []);
 }
 
-/// A director that does not know yet of what another one has ordered.
-fn new_director() -> Membership {
-    let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
+/// A director that does not know yet what another one has ordered, and owners of this kind.
+fn new_director(kind: OwnerKind) -> Membership {
+    let held = |owner, process| (OwnerId(owner), (kind, ProcessId(process)));
     Membership::new(seconds(10), BTreeMap::from([held(11, 1), held(12, 2), held(13, 3)]))
 }
 
@@ -180,6 +180,14 @@ fn behind() -> Beat {
     Beat {
         behind: BTreeSet::from([OwnerId(12)]),
         ..holding(1, 11, 70)
+    }
+}
+
+/// The heartbeat of a base.
+fn of_base(beat: Beat) -> Beat {
+    Beat {
+        holds: Some(OwnerKind::Base),
+        ..beat
     }
 }
 
@@ -205,54 +213,78 @@ fn a_follower_that_is_behind_and_drains_stays_planned() {
 
 #[test]
 fn a_new_director_plans_the_process_that_follows_already_and_others_once_it_has_heard_all() {
-    let mut membership = new_director();
-    membership.hear(seconds(10), draining());
-    membership.hear(seconds(10), holding(3, 13, 0));
-    assert_eq!(
-        membership.to_follow(ProcessId(3)).count(),
-        0,
-        "process 1 may follow the owner"
-    );
-    membership.hear(seconds(11), behind());
-    let followed: Vec<_> = membership.to_follow(ProcessId(1)).collect();
-    assert_eq!(followed, [OwnerId(12)]);
+    let to_follow = |membership: &Membership, process| {
+        let followed = membership.to_follow(ProcessId(process));
+        followed.collect::<Vec<_>>()
+    };
+    let mut membership = new_director(OwnerKind::Base);
+    membership.hear(seconds(10), of_base(draining()));
+    membership.hear(seconds(10), of_base(holding(3, 13, 0)));
+    assert_eq!(to_follow(&membership, 3), [], "process 1 may follow the owner");
+    assert!(!membership.is_alone(ProcessId(2)));
+    membership.hear(seconds(11), of_base(behind()));
+    assert_eq!(to_follow(&membership, 1), [OwnerId(12)]);
     let kept: Vec<_> = membership.to_keep_following(seconds(11), ProcessId(1)).collect();
     assert_eq!(kept, [OwnerId(12)]);
 
-    let mut membership = new_director();
-    membership.hear(seconds(12), holding(1, 11, 70));
-    membership.hear(seconds(12), holding(3, 13, 0));
-    membership.hear(seconds(10) + SILENCE, draining());
-    let followed: Vec<_> = membership.to_follow(ProcessId(3)).collect();
-    assert_eq!(followed, [OwnerId(12)], "none does");
+    let mut membership = new_director(OwnerKind::Base);
+    membership.hear(seconds(12), of_base(holding(1, 11, 70)));
+    membership.hear(seconds(12), of_base(holding(3, 13, 0)));
+    membership.hear(seconds(10) + SILENCE, of_base(draining()));
+    assert_eq!(to_follow(&membership, 3), [OwnerId(12)], "none does");
+
+    let mut membership = new_director(OwnerKind::Cell);
+    membership.hear(seconds(10), draining());
+    membership.hear(seconds(10), holding(3, 13, 0));
+    assert_eq!(to_follow(&membership, 3), [OwnerId(12)], "a cell has no clients");
 }
 
 #[test]
 fn a_new_director_grants_a_released_owner_to_its_follower_at_once_and_to_others_once_it_has_heard_all() {
-    let knowing = |connection: &str| {
+    let knowing = |kind, connection: &str| {
         let connections = BTreeMap::from([(OwnerId(12), connection.to_owned())]);
-        new_director().knowing(ClosedConnections::default(), connections)
+        new_director(kind).knowing(ClosedConnections::default(), connections)
     };
+    let closed = |membership: &mut Membership| membership.disconnected(seconds(10), "server:2".to_owned());
     // Or it has left just now, and so its connection is closed.
-    let mut left = knowing("server:2");
+    let mut left = knowing(OwnerKind::Base, "server:2");
     left.leave(ProcessId(2));
-    left.disconnected(seconds(10), "server:2".to_owned());
-    for mut membership in [knowing(""), left] {
-        membership.hear(seconds(10), holding(3, 13, 0));
+    closed(&mut left);
+    // Or it has died after it reported the release.
+    let mut died = knowing(OwnerKind::Base, "server:2");
+    let released = Beat {
+        released: BTreeSet::from([OwnerId(12)]),
+        owners: BTreeMap::new(),
+        ..draining()
+    };
+    died.hear(seconds(10), of_base(released));
+    closed(&mut died);
+    died.expire(seconds(10) + RECONNECTION);
+    for mut membership in [knowing(OwnerKind::Base, ""), left, died] {
+        let now = seconds(10) + RECONNECTION;
+        membership.hear(now, of_base(holding(3, 13, 0)));
         assert_eq!(
-            membership.decide(seconds(10)),
+            membership.decide(now),
             [],
             "clients may wait at a process that it has not heard"
         );
-        membership.hear(seconds(10), behind());
-        assert_eq!(membership.decide(seconds(10)), granted_to(1, &[12]));
+        membership.hear(now, of_base(behind()));
+        assert_eq!(membership.decide(now), granted_to(1, &[12]));
     }
 
-    let mut membership = knowing("");
-    membership.hear(seconds(12), holding(1, 11, 70));
-    membership.hear(seconds(12), holding(3, 13, 0));
+    let mut membership = knowing(OwnerKind::Base, "");
+    membership.hear(seconds(12), of_base(holding(1, 11, 70)));
+    membership.hear(seconds(12), of_base(holding(3, 13, 0)));
     let all = seconds(10) + SILENCE;
     assert_eq!(membership.decide(all), granted_to(3, &[12]));
+
+    let mut membership = knowing(OwnerKind::Cell, "");
+    membership.hear(seconds(10), holding(3, 13, 0));
+    assert_eq!(
+        membership.decide(seconds(10)),
+        granted_to(3, &[12]),
+        "a cell has no clients"
+    );
 }
 
 #[test]
@@ -265,6 +297,10 @@ fn a_draining_process_does_not_begin_to_follow() {
     membership.hear(seconds(1), draining(2, 12));
     assert_eq!(membership.to_follow(ProcessId(1)).count(), 1);
     membership.hear(seconds(1), draining(1, 11));
-    assert_eq!(membership.to_follow(ProcessId(1)).count(), 0, "it was not ready");
+    assert_eq!(
+        membership.to_follow(ProcessId(1)).count(),
+        0,
+        "it had not begun to follow"
+    );
     assert_eq!(membership.to_follow(ProcessId(3)).count(), 2);
 }
