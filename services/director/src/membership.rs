@@ -260,8 +260,14 @@ impl Membership {
             Some(None) => return,
         };
         self.entities.extend(&beat.owners);
-        let released = beat.released.iter().map(|owner| (*owner, String::new()));
-        self.connections.extend(released);
+        // It goes on to report what other processes hold by now.
+        let of_it = |owner: &&OwnerId| {
+            self.owners
+                .get(owner)
+                .is_some_and(|(_, holder)| *holder == beat.process)
+        };
+        let released = beat.released.iter().filter(of_it);
+        self.connections.extend(released.map(|owner| (*owner, String::new())));
         self.now = now;
         let last_beat = now;
         self.members.insert(

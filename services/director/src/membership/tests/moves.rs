@@ -288,6 +288,18 @@ fn a_new_director_grants_a_released_owner_to_its_follower_at_once_and_to_others_
 }
 
 #[test]
+fn what_was_released_and_is_held_by_another_process_is_not_granted_by_a_new_director() {
+    let mut membership = new_director(OwnerKind::Cell);
+    let released = Beat {
+        released: BTreeSet::from([OwnerId(13)]),
+        ..draining()
+    };
+    membership.hear(seconds(10), released);
+    membership.hear(seconds(10), holding(1, 11, 70));
+    assert_eq!(membership.decide(seconds(10)), [], "process 3 holds it");
+}
+
+#[test]
 fn a_draining_process_does_not_begin_to_follow() {
     let mut membership = joined([40, 50, 60]);
     let draining = |process, owner| Beat {
