@@ -42,8 +42,8 @@ impl Membership {
         self.moves = moves;
     }
 
-    /// Whether this director may choose the next holder of an owner that no process it has heard follows. Clients may have
-    /// been sent to a process that it has not heard; those of cells and of the ledger are none.
+    /// Whether this director may choose the next holder of an owner that no process it has heard follows. Clients of a
+    /// base may have been sent to a process that it has not heard; cells and the ledger have no clients.
     pub(super) fn may_choose(&self, kind: OwnerKind) -> bool {
         kind != OwnerKind::Base || self.has_listened(self.now)
     }
