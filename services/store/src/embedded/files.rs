@@ -110,7 +110,20 @@ pub(super) struct Files {
     database: Database,
     rows: Keyspace,
     /// Held while the database is open; dropped after it.
-    _lock: File,
+    _lock: Lock,
+}
+
+/// The locked file of an open database.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child process that is being started has a copy of it until it executes its
+        // program, and with it the lock.
+        if let Err(error) = self.0.unlock() {
+            tracing::error!(%error, "the store's lock is not released before this process ends");
+        }
+    }
 }
 
 impl Files {
@@ -261,7 +274,7 @@ impl RowsSnapshot {
     }
 }
 
-fn take_lock(path: &Path) -> Result<File, OpenError> {
+fn take_lock(path: &Path) -> Result<Lock, OpenError> {
     let failed = |source| OpenError::Files {
         path: path.to_owned(),
         source,
@@ -269,8 +282,8 @@ fn take_lock(path: &Path) -> Result<File, OpenError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let mut lock = options.open(path.join("LOCK")).map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
+    let mut lock = match lock.try_lock() {
+        Ok(()) => Lock(lock),
         Err(TryLockError::Error(source)) => return Err(failed(source)),
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
@@ -286,9 +299,9 @@ fn take_lock(path: &Path) -> Result<File, OpenError> {
                 holder,
             });
         }
-    }
-    lock.set_len(0).and_then(|()| lock.rewind()).map_err(failed)?;
-    writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+    };
+    lock.0.set_len(0).and_then(|()| lock.0.rewind()).map_err(failed)?;
+    writeln!(lock.0, "{}", std::process::id()).map_err(failed)?;
     Ok(lock)
 }
 

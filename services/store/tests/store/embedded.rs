@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use annals_store::embedded::{EmbeddedStore, OpenError};
 use annals_store::{KeyRange, ScanOrder, Store, StoreError, Submitted};
@@ -31,6 +33,25 @@ fn a_second_opening_is_refused_and_names_the_holder() {
     assert!(refused.to_string().contains("only one may hold it"), "{refused}");
     drop(held);
     open(directory.path());
+}
+
+/// A child process has copies of all open files until it executes its program.
+#[test]
+fn a_closed_store_is_not_held_by_child_processes_that_are_being_started() {
+    const OPENINGS: usize = 100;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let ended = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ended);
+    let starting = std::thread::spawn(move || {
+        while !seen.load(Ordering::Relaxed) {
+            let status = Command::new("true").status().expect("a child process");
+            assert!(status.success());
+        }
+    });
+    let refused = (0..OPENINGS).find_map(|_| EmbeddedStore::open(directory.path()).err());
+    ended.store(true, Ordering::Relaxed);
+    starting.join().expect("all children were started");
+    assert!(refused.is_none(), "{refused:?}");
 }
 
 #[test]
