@@ -165,7 +165,11 @@ async fn begin(process: &Process, owner: OwnerId, wanted: Wanted) -> Result<Lear
             was_active,
         }),
         Err(NotBegun::Late) => Err(NotLearned::Late),
-        Err(NotBegun::Refused(why)) => Err(NotLearned::Refused(why)),
+        Err(NotBegun::Refused(why)) => {
+            // It may have been deleted since.
+            let stored = accounts::load(&process.store, database).await.map_err(refused)?;
+            Err(stored.map_or(NotLearned::Absent, |_| NotLearned::Refused(why)))
+        }
     }
 }
 

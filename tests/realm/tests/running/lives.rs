@@ -118,7 +118,7 @@ impl Behaviour for Ordered {
         context.set_timer(0, POLL_INTERVAL.as_millis() as u64, 0);
     }
 
-    fn timer(&self, context: &mut Context<'_>, _timer: TimerId, _tag: u32) {
+    fn timer(&self, context: &mut Context<'_>, timer: TimerId, _tag: u32) {
         let own = context.database();
         let is_ready = context.ledger().is_some_and(|view| view.holdings.is_some());
         let is_for_it = |order: &Order| match order {
@@ -164,7 +164,11 @@ impl Behaviour for Ordered {
                 let set = context.set("level", Value::UInt(level));
                 set.and_then(|()| context.request(Request::Store { entity }))
             }
-            Some(Order::Delete(_)) => context.delete().map(drop),
+            Some(Order::Delete(_)) => {
+                // An answer to a later order would not reach it.
+                context.cancel_timer(timer);
+                context.delete().map(drop)
+            }
             Some(Order::Begin(wanted)) => context.begin_stored(wanted, QUERY_TIMEOUT_MS, (then, note)),
         };
         asked.unwrap_or_else(|denied| panic!("{denied}"));
@@ -588,7 +592,14 @@ async fn delete(realm: &mut Realm, world: &World, base: &mut OwnBase) {
     assert!(realm.kill("db").expect("it can be killed"), "there is one");
     assert!(realm.start_again("db").expect("it starts"));
     let ended = async {
-        while base.ask(Order::Begin(Wanted::Id(database))).await != Err(NotLearned::Absent) {}
+        loop {
+            match base.ask(Order::Begin(Wanted::Id(database))).await {
+                Ok(Learned::Begun { was_active: true, .. }) => {}
+                Err(NotLearned::Late) => {}
+                Err(NotLearned::Absent) => break,
+                other => panic!("it is active or deleted: {other:?}"),
+            }
+        }
         let key = database::checkout_key(database);
         let held = || {
             world.store.read(|transaction: Transaction| {
