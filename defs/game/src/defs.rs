@@ -861,24 +861,24 @@ impl<G: Game> Dispatcher<G> {
         Ok(Self { game })
     }
 
-    fn tell(&self, context: &mut Context<'_>, occasion: Occasion<'_>) {
+    fn dispatch(&self, context: &mut Context<'_>, occasion: Occasion<'_>) {
         let done = match (context.entity_type().id, context.part()) {
-            (account::TYPE, Part::Base) => account::tell_base(&self.game, context, occasion),
-            (avatar::TYPE, Part::Base) => avatar::tell_base(&self.game, context, occasion),
-            (avatar::TYPE, Part::Cell) => avatar::tell_cell(&self.game, context, occasion),
-            (monster::TYPE, Part::Base) => monster::tell_base(&self.game, context, occasion),
-            (monster::TYPE, Part::Cell) => monster::tell_cell(&self.game, context, occasion),
-            (chest::TYPE, Part::Base) => chest::tell_base(&self.game, context, occasion),
-            (chest::TYPE, Part::Cell) => chest::tell_cell(&self.game, context, occasion),
-            (space::TYPE, Part::Base) => space::tell_base(&self.game, context, occasion),
-            (space::TYPE, Part::Cell) => space::tell_cell(&self.game, context, occasion),
+            (account::TYPE, Part::Base) => account::dispatch_base(&self.game, context, occasion),
+            (avatar::TYPE, Part::Base) => avatar::dispatch_base(&self.game, context, occasion),
+            (avatar::TYPE, Part::Cell) => avatar::dispatch_cell(&self.game, context, occasion),
+            (monster::TYPE, Part::Base) => monster::dispatch_base(&self.game, context, occasion),
+            (monster::TYPE, Part::Cell) => monster::dispatch_cell(&self.game, context, occasion),
+            (chest::TYPE, Part::Base) => chest::dispatch_base(&self.game, context, occasion),
+            (chest::TYPE, Part::Cell) => chest::dispatch_cell(&self.game, context, occasion),
+            (space::TYPE, Part::Base) => space::dispatch_base(&self.game, context, occasion),
+            (space::TYPE, Part::Cell) => space::dispatch_cell(&self.game, context, occasion),
             (spawn_point::TYPE, Part::Base) => {
-                spawn_point::tell_base(&self.game, context, occasion)
+                spawn_point::dispatch_base(&self.game, context, occasion)
             }
             (spawn_point::TYPE, Part::Cell) => {
-                spawn_point::tell_cell(&self.game, context, occasion)
+                spawn_point::dispatch_cell(&self.game, context, occasion)
             }
-            (almanac::TYPE, Part::Base) => almanac::tell_base(&self.game, context, occasion),
+            (almanac::TYPE, Part::Base) => almanac::dispatch_base(&self.game, context, occasion),
             _ => Ok(()),
         };
         if let Err(denied) = done {
@@ -943,29 +943,29 @@ impl<G: Game> Behaviour for Dispatcher<G> {
 
     fn ghost_changed(&self, ghost: &GhostView<'_>, property: MemberId, replaced: &Replaced) {
         match ghost.entity_type.id {
-            avatar::TYPE => avatar::tell_ghost(&self.game, ghost, property, replaced),
-            monster::TYPE => monster::tell_ghost(&self.game, ghost, property, replaced),
-            chest::TYPE => chest::tell_ghost(&self.game, ghost, property, replaced),
-            space::TYPE => space::tell_ghost(&self.game, ghost, property, replaced),
+            avatar::TYPE => avatar::dispatch_ghost(&self.game, ghost, property, replaced),
+            monster::TYPE => monster::dispatch_ghost(&self.game, ghost, property, replaced),
+            chest::TYPE => chest::dispatch_ghost(&self.game, ghost, property, replaced),
+            space::TYPE => space::dispatch_ghost(&self.game, ghost, property, replaced),
             _ => {}
         }
     }
 
     fn created(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::Created);
+        self.dispatch(context, Occasion::Created);
     }
 
     fn restored(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::Restored);
+        self.dispatch(context, Occasion::Restored);
     }
 
     fn destroyed(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::Destroyed);
+        self.dispatch(context, Occasion::Destroyed);
     }
 
     fn replied(&self, context: &mut Context<'_>, then: u32, note: &[u8], outcome: &Outcome) {
         let occasion = Occasion::replied(then, note, outcome);
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn learned(
@@ -976,12 +976,12 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         outcome: &Result<Learned, NotLearned>,
     ) {
         let occasion = Occasion::learned(then, note, outcome);
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn timer(&self, context: &mut Context<'_>, timer: TimerId, tag: u32) {
         let occasion = Occasion::Timer { timer, tag };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn controller(
@@ -992,75 +992,75 @@ impl<G: Game> Behaviour for Dispatcher<G> {
         signal: ControllerSignal,
     ) {
         let occasion = Occasion::controller(controller, tag, signal);
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn teleported(&self, context: &mut Context<'_>, before: SpaceId) {
         let occasion = Occasion::Teleported { before };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn teleport_failed(&self, context: &mut Context<'_>, why: &TeleportFailed) {
         let occasion = Occasion::TeleportFailed { why };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn space_gone(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::SpaceGone);
+        self.dispatch(context, Occasion::SpaceGone);
     }
 
     fn client_attached(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::ClientAttached);
+        self.dispatch(context, Occasion::ClientAttached);
     }
 
     fn client_lost(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::ClientLost);
+        self.dispatch(context, Occasion::ClientLost);
     }
 
     fn cell_gained(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::CellGained);
+        self.dispatch(context, Occasion::CellGained);
     }
 
     fn cell_lost(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::CellLost);
+        self.dispatch(context, Occasion::CellLost);
     }
 
     fn global_changed(&self, context: &mut Context<'_>, scope: GlobalScope, key: &str) {
         let occasion = Occasion::GlobalChanged { scope, key };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn app_ready(&self, context: &mut Context<'_>, is_bootstrap: bool) {
         let occasion = Occasion::AppReady { is_bootstrap };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn app_shutting_down(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::AppShuttingDown);
+        self.dispatch(context, Occasion::AppShuttingDown);
     }
 
     fn app_shut_down(&self, context: &mut Context<'_>, stage: u8) {
         let occasion = Occasion::AppShutDown { stage };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn request_denied(&self, context: &mut Context<'_>, request: &Request, why: &Denied) {
         let occasion = Occasion::RequestDenied { request, why };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn calls_lost(&self, context: &mut Context<'_>, to: Address) {
         let occasion = Occasion::CallsLost { to };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 
     fn holdings_known(&self, context: &mut Context<'_>) {
-        self.tell(context, Occasion::HoldingsKnown);
+        self.dispatch(context, Occasion::HoldingsKnown);
     }
 
     fn booked(&self, context: &mut Context<'_>, booking: &Booking, order: Option<&Order>) {
         let occasion = Occasion::Booked { booking, order };
-        self.tell(context, occasion);
+        self.dispatch(context, occasion);
     }
 }
 
@@ -1305,7 +1305,7 @@ pub mod account {
         fn avatar_left(&self, own: &mut Base<'_, '_>, caller: &Caller) -> Result<(), Failure>;
     }
 
-    pub(super) fn tell_base<G: BaseBehaviour>(
+    pub(super) fn dispatch_base<G: BaseBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -1964,7 +1964,7 @@ pub mod avatar {
         ) -> Result<Reply<WhoIsReply>, Failure>;
     }
 
-    pub(super) fn tell_base<G: BaseBehaviour>(
+    pub(super) fn dispatch_base<G: BaseBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -2926,7 +2926,7 @@ pub mod avatar {
         fn ghost_set_readiness(&self, _ghost: &Ghost<'_>, _old: Option<f32>) {}
     }
 
-    pub(super) fn tell_cell<G: CellBehaviour>(
+    pub(super) fn dispatch_cell<G: CellBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -2970,7 +2970,7 @@ pub mod avatar {
         }
     }
 
-    pub(super) fn tell_ghost<G: CellBehaviour>(
+    pub(super) fn dispatch_ghost<G: CellBehaviour>(
         game: &G,
         view: &GhostView<'_>,
         property: MemberId,
@@ -3556,7 +3556,7 @@ pub mod monster {
         }
     }
 
-    pub(super) fn tell_base<G: BaseBehaviour>(
+    pub(super) fn dispatch_base<G: BaseBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -4074,7 +4074,7 @@ pub mod monster {
         fn ghost_set_target(&self, _ghost: &Ghost<'_>, _old: Option<Option<Mailbox>>) {}
     }
 
-    pub(super) fn tell_cell<G: CellBehaviour>(
+    pub(super) fn dispatch_cell<G: CellBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -4118,7 +4118,7 @@ pub mod monster {
         }
     }
 
-    pub(super) fn tell_ghost<G: CellBehaviour>(
+    pub(super) fn dispatch_ghost<G: CellBehaviour>(
         game: &G,
         view: &GhostView<'_>,
         property: MemberId,
@@ -4504,7 +4504,7 @@ pub mod chest {
         }
     }
 
-    pub(super) fn tell_base<G: BaseBehaviour>(
+    pub(super) fn dispatch_base<G: BaseBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -4823,7 +4823,7 @@ pub mod chest {
         fn ghost_set_open(&self, _ghost: &Ghost<'_>, _old: Option<u8>) {}
     }
 
-    pub(super) fn tell_cell<G: CellBehaviour>(
+    pub(super) fn dispatch_cell<G: CellBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -4867,7 +4867,7 @@ pub mod chest {
         }
     }
 
-    pub(super) fn tell_ghost<G: CellBehaviour>(
+    pub(super) fn dispatch_ghost<G: CellBehaviour>(
         game: &G,
         view: &GhostView<'_>,
         property: MemberId,
@@ -5128,7 +5128,7 @@ pub mod space {
         ) -> Result<(), Failure>;
     }
 
-    pub(super) fn tell_base<G: BaseBehaviour>(
+    pub(super) fn dispatch_base<G: BaseBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -5466,7 +5466,7 @@ pub mod space {
         fn ghost_set_weather(&self, _ghost: &Ghost<'_>, _old: Option<u8>) {}
     }
 
-    pub(super) fn tell_cell<G: CellBehaviour>(
+    pub(super) fn dispatch_cell<G: CellBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -5510,7 +5510,7 @@ pub mod space {
         }
     }
 
-    pub(super) fn tell_ghost<G: CellBehaviour>(
+    pub(super) fn dispatch_ghost<G: CellBehaviour>(
         game: &G,
         view: &GhostView<'_>,
         property: MemberId,
@@ -5749,7 +5749,7 @@ pub mod spawn_point {
         }
     }
 
-    pub(super) fn tell_base<G: BaseBehaviour>(
+    pub(super) fn dispatch_base<G: BaseBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -6061,7 +6061,7 @@ pub mod spawn_point {
         ) -> Result<(), Failure>;
     }
 
-    pub(super) fn tell_cell<G: CellBehaviour>(
+    pub(super) fn dispatch_cell<G: CellBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,
@@ -6323,7 +6323,7 @@ pub mod almanac {
         ) -> Result<Reply<NextWeatherReply>, Failure>;
     }
 
-    pub(super) fn tell_base<G: BaseBehaviour>(
+    pub(super) fn dispatch_base<G: BaseBehaviour>(
         game: &G,
         context: &mut Context<'_>,
         occasion: Occasion<'_>,

@@ -66,7 +66,7 @@ pub(crate) fn grant(own: &mut account::Base<'_, '_>, wish: &Wish) -> Result<(), 
     let what = wish.what;
     match order(own, wish) {
         Ok(_) => Ok(()),
-        Err(denied) => Ok(tell(own, what, false, &denied.to_string())?),
+        Err(denied) => Ok(send_outcome(own, what, false, &denied.to_string())?),
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn show(own: &mut account::Base<'_, '_>, booking: &Booking, order: Op
             Outcome::Voided => (true, "it was cancelled".to_owned()),
             Outcome::Expired => (true, "its time was over".to_owned()),
         };
-        tell(own, what, done, &said)?;
+        send_outcome(own, what, done, &said)?;
     }
     if booking.change.is_some() {
         show_holdings(own)?;
@@ -168,7 +168,7 @@ fn show_trade(own: &mut account::Base<'_, '_>, trade: &Trade) -> Result<(), Deni
     avatar::BaseMailbox(avatar).show_trade(own.context, table)
 }
 
-fn tell(own: &mut account::Base<'_, '_>, what: u8, done: bool, said: &str) -> Result<(), Denied> {
+fn send_outcome(own: &mut account::Base<'_, '_>, what: u8, done: bool, said: &str) -> Result<(), Denied> {
     match own.avatar()? {
         Some(avatar) => {
             let avatar = avatar::BaseMailbox(avatar);

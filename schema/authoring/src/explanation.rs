@@ -165,7 +165,7 @@ texts! {
     RepeatedComponent ComponentMethod ClientName FileCase MissingDefinition RepeatedEntity Unlisted PartMismatch
     VolatileOrder LevelCount LevelShape NameClash Domain LedgerName OpaqueValue WideFloat WideBoolean LargeAtAnyDistance
     LargeAtCreation LargeOnGhosts WholeEachTime EveryStep BytesForText OneField ShownToNobody StoredByNobody
-    TemporaryYetKept UnboundedName UnboundedStored UnboundedArgument ExposedSilently HeardFar UnusedLevel NoHysteresis
+    TemporaryYetKept UnboundedName UnboundedStored UnboundedArgument ExposedSilently SentFar UnusedLevel NoHysteresis
     ExactPosition VolatileUnseen UnusedAlias LongIds AccountOfNobody Allowance UnusedAllowance PlacedType PlacedProperty
     ObjectGuid DanglingReference
 }

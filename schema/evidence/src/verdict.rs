@@ -111,7 +111,7 @@ impl Verdict {
         let key = believed.lineage.keys.last();
         let key = key.map(|key| words::text(&key.to_string())).unwrap_or_default();
         said.push(match believed.key_trust {
-            KeyTrust::Unknown => format!("Whoever has the key {key} has signed that root."),
+            KeyTrust::Unknown => format!("The holder of the key {key} has signed that root."),
             KeyTrust::Given => format!("The key {key}, which you gave, has signed that root."),
             KeyTrust::Named => format!(
                 "The key {key} has signed that root; a key that you gave has named it to follow, itself or by way of those between \
@@ -208,7 +208,7 @@ impl Verdict {
                 "A newer checkpoint"
             };
             open.push(format!(
-                "That the realm shows everybody the same history{of_shard}{which}. Whoever has its key can sign another one. {checkpoint} that \
+                "That the realm shows everybody the same history{of_shard}{which}. Anyone with its key can sign another one. {checkpoint} that \
                  somebody else has kept (--checkpoint), or the key of a witness that has cosigned (--witness), would show that."
             ));
         }
@@ -247,7 +247,7 @@ fn left_out(answer: &Answer) -> Option<&'static str> {
             return Some(
                 "The account never gives what it does not have, and never gets an item that it has. But whatever it got, gave or \
                  asked for in vain without which that is still so could be left out unnoticed: it may have had more, or less, than \
-                 is told here.",
+                 shown here.",
             );
         }
         Answer::Trade(trade) => trade.stage_within(&Span::default())?,

@@ -96,21 +96,21 @@ impl Frontier {
 
     /// Appends a leaf by its hash.
     pub fn push(&mut self, leaf: Hash) {
-        self.push_and_tell(leaf, |_, _| {});
+        self.push_with(leaf, |_, _| {});
     }
 
-    /// Appends a leaf by its hash, and calls `tell` for each subtree that it completes, with its height (0 for the leaf
-    /// itself) and its root.
-    pub fn push_and_tell(&mut self, leaf: Hash, mut tell: impl FnMut(u32, Hash)) {
+    /// Appends a leaf by its hash, and calls `on_subtree` for each subtree that it completes, with its height (0 for
+    /// the leaf itself) and its root.
+    pub fn push_with(&mut self, leaf: Hash, mut on_subtree: impl FnMut(u32, Hash)) {
         let mut hash = leaf;
-        tell(0, hash);
+        on_subtree(0, hash);
         for below in 0..self.size.trailing_ones() {
             let left = self
                 .peaks
                 .pop()
                 .expect("a complete subtree for each low one bit of the size");
             hash = node_hash(left, hash);
-            tell(below + 1, hash);
+            on_subtree(below + 1, hash);
         }
         self.peaks.push(hash);
         self.size += 1;

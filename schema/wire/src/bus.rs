@@ -244,7 +244,7 @@ pub enum ViewMessage {
         session: SessionId,
         /// The entity whose witness is addressed.
         entity: EntityId,
-        /// Counts the client's view restarts, to tell frames of earlier views apart.
+        /// Counts the client's view restarts, to distinguish frames of earlier views.
         view: u64,
         /// What the client has.
         known: Known,

@@ -36,7 +36,8 @@ const CALM: Duration = Duration::from_secs(10);
 /// Minimum duration of an incident: longer than it takes to notice a connection that is silent (8 s).
 const INCIDENT: Duration = Duration::from_secs(15);
 
-/// Maximum time for all bots to play again. If that does not suffice, the report says so.
+/// Maximum time until all bots play again, and each service that an incident ended is back. If that does not suffice,
+/// the report says so.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(120);
 
 /// How long all bots must play without an interruption.
@@ -95,14 +96,14 @@ impl Stage<'_> {
     /// # Errors
     /// When a process cannot be started, or the realm is not whole again after the hosts were joined.
     pub(crate) async fn play(&mut self, note: impl Fn(&str)) -> Result<Course, StepError> {
-        self.hold(CALM, &note, |_| ()).await?;
+        self.hold(CALM, &note, |_| true).await?;
         let before = self.log_in_there(STRANDED).await?;
         note(&format!(
             "cluster: host-{CUT_OFF} is cut off from the others and from the players"
         ));
         let cut_off = Instant::now();
         self.cluster.host(CUT_OFF).cut_off().map_err(ClusterError::from)?;
-        self.hold(INCIDENT, &note, |_| ()).await?;
+        self.hold(INCIDENT, &note, |_| true).await?;
         let stranded = [before, self.log_in_there(STRANDED + 1).await?];
         note(&format!(
             "cluster: host-{CUT_OFF} is joined again after {} s",
@@ -115,7 +116,7 @@ impl Stage<'_> {
             "cluster: all bases and cells are ready after {:.1} s",
             whole_after.as_secs_f64()
         ));
-        self.hold(CALM, &note, |_| ()).await?;
+        self.hold(CALM, &note, |_| true).await?;
         self.lead_from(REMOVED, &note).await?;
         if self.cluster.serves(SUCCESSOR) {
             return Err(StepError::NoStore);
@@ -134,9 +135,10 @@ impl Stage<'_> {
             if serves_after.is_none() && cluster.serves(SUCCESSOR) {
                 serves_after = Some(removed.elapsed());
             }
+            leads_after.is_some() && serves_after.is_some()
         })
         .await?;
-        self.hold(CALM, &note, |_| ()).await?;
+        self.hold(CALM, &note, |_| true).await?;
         Ok(Course {
             cut_off,
             joined,
@@ -148,12 +150,12 @@ impl Stage<'_> {
         })
     }
 
-    /// Supervises the realm for this long, and then until all bots play.
+    /// Supervises the realm for this long, and then until all bots play and `is_done` returns true.
     async fn hold(
         &mut self,
         least: Duration,
         note: &impl Fn(&str),
-        mut look: impl FnMut(&Cluster),
+        mut is_done: impl FnMut(&Cluster) -> bool,
     ) -> Result<(), StepError> {
         let began = Instant::now();
         let mut steady = None;
@@ -162,17 +164,17 @@ impl Stage<'_> {
                 .supervise()?
                 .iter()
                 .for_each(|line| note(&format!("cluster: {line}")));
-            look(self.cluster);
+            let is_done = is_done(self.cluster);
             let now = *self.progress.borrow();
             let all_play = now.connected == now.bots && now.interrupted == 0 && now.bots > 0;
             steady = all_play.then(|| steady.unwrap_or_else(Instant::now));
-            if began.elapsed() >= least && steady.is_some_and(|since| since.elapsed() >= STEADY) {
+            if is_done && began.elapsed() >= least && steady.is_some_and(|since| since.elapsed() >= STEADY) {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
         note(&format!(
-            "cluster: not all bots play after {} s",
+            "cluster: not recovered after {} s",
             (least + RECOVERED_WITHIN).as_secs()
         ));
         Ok(())
@@ -224,7 +226,7 @@ impl Stage<'_> {
                 "cluster: director-{other} leads; it is replaced, so that director-{host} does"
             ));
             self.cluster.lead_from(host, other).await?;
-            self.hold(CALM, note, |_| ()).await?;
+            self.hold(CALM, note, |_| true).await?;
         }
         Ok(())
     }

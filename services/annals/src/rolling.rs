@@ -26,7 +26,7 @@ use hand_overs::HandOvers;
 /// The name of the console, which is no member of the realm.
 const CONSOLE: &str = "console";
 
-/// Play between two stops, so that their effects can be told apart.
+/// Play between two stops, so that their effects can be distinguished.
 const PLAY_BETWEEN: Duration = Duration::from_secs(2);
 
 /// Timeout for a process that was started again.

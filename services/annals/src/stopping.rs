@@ -118,7 +118,7 @@ impl Stopping {
             match ask_director(&self.bus, &self.subjects, look).await {
                 Ok(look) => {
                     silent = 0;
-                    self.tell(&look, &mut say);
+                    self.report(&look, &mut say);
                 }
                 // From this stage on the director ends by itself.
                 Err(_) if self.seen.is_some_and(|(stage, _)| stage >= Stage::EndingLogin) => return Ok(()),
@@ -133,7 +133,7 @@ impl Stopping {
         }
     }
 
-    fn tell(&mut self, look: &StopStage, say: &mut impl FnMut(String)) {
+    fn report(&mut self, look: &StopStage, say: &mut impl FnMut(String)) {
         let stage = Stage::of_number(look.stage);
         let (known, named) = self.seen.unwrap_or_default();
         let is_new = self.seen.is_none() || known != stage;

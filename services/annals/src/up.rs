@@ -73,7 +73,7 @@ pub struct RealmPlan {
     pub sync: SyncPolicy,
     /// The address of the login service; port 0 lets the system choose one.
     pub listen: SocketAddr,
-    /// The host name or address that clients are told to connect to, if it differs from the one listened on.
+    /// The host name or address that clients are given to connect to, if it differs from the one listened on.
     pub advertise: Option<String>,
     /// Whether the archive's checkpoints are signed here.
     pub signer: bool,

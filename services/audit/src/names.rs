@@ -168,7 +168,7 @@ impl Words<'_> {
             Body::GlobalData { scope, entry } => global_data::entry(*scope, entry),
             Body::Stored { database } => format!("stored as entity {database} of the database"),
             Body::Ordered { number, order } => format!("orders ({number}): {}", self.terms().request(order)),
-            Body::Booked(update) => format!("hears from the ledger: {}", ledger::update(update, self.terms())),
+            Body::Booked(update) => format!("receives from the ledger: {}", ledger::update(update, self.terms())),
             Body::Restated { member } => {
                 let found = entity_type.and_then(|found| found.property(*member));
                 let view = found.and_then(|property| Some((&property.name, property.account?)));

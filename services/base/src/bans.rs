@@ -40,7 +40,7 @@ impl BaseRole {
         self.recent_bans.remember(now, banned.account);
         let mut ended = 0;
         for session in self.sessions_of(cx, banned) {
-            self.tell_client(cx, session, &ToClient::Banned(banned.ban.clone()));
+            self.send_to_client(cx, session, &ToClient::Banned(banned.ban.clone()));
             self.end_session(cx, session, CloseReason::Banned);
             ended += 1;
         }

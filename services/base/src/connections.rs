@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_connections_are_not_told() {
+    fn closed_connections_are_not_notified() {
         let mut connections = Connections::default();
         let connection = ConnectionId(1);
         connections.greet(connection, OWNER);

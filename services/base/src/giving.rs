@@ -270,7 +270,7 @@ impl BaseRole {
         let before = self.sessions.get(id).and_then(|session| session.former_token);
         let tokens = [token(cx, from), before];
         self.sessions.remember(id, tokens, Former::Given(to));
-        self.tell_client(cx, id, &ToClient::Given(to));
+        self.send_to_client(cx, id, &ToClient::Given(to));
         self.drop_session(cx, id, CloseReason::Moved);
         self.set_client(cx, from, None);
     }

@@ -28,7 +28,7 @@ pub const MAX_SESSIONS: usize = 10_000;
 /// bytes each they take 80 kB.
 pub(crate) const MAX_FORMER: usize = 1_000;
 
-/// Time for which a base opens no session for an account that it was told is banned: more than a log-in takes from its
+/// Time for which a base opens no session for an account whose ban it has received: more than a log-in takes from its
 /// check-out, which looks for a ban, to its request to the base.
 pub(crate) const BAN_MEMORY: Duration = Duration::from_secs(10);
 
@@ -134,7 +134,7 @@ pub struct BannedAccount {
     /// Its newest session here, by the log. After a take-over the account of a session whose client was given to another
     /// entity is not known here.
     pub session: Option<SessionId>,
-    /// What the client is told.
+    /// What the client receives.
     pub ban: Ban,
 }
 

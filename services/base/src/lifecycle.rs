@@ -169,7 +169,7 @@ impl BaseRole {
                 let session = self.session_of(cx, entity).filter(|_| before != at);
                 if let Some(session) = session {
                     let source = Part::Cell;
-                    self.tell_client(cx, session, &ToClient::StampsWanted { source });
+                    self.send_to_client(cx, session, &ToClient::StampsWanted { source });
                 }
             }
             None if InternalWait::CellEnds.clear(cx, entity) => {
@@ -231,7 +231,7 @@ impl BaseRole {
         session.entity = entity;
         session.end_view(Some(seen.beginning()));
         let type_id = seen.client_type();
-        self.tell_client(cx, id, &ToClient::Reset { entity, type_id });
+        self.send_to_client(cx, id, &ToClient::Reset { entity, type_id });
         true
     }
 

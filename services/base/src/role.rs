@@ -101,7 +101,7 @@ impl BaseRole {
     }
 
     /// Sends a frame to a session's client, if it is connected.
-    pub(crate) fn tell_client(&self, cx: &mut OwnerContext, session: SessionId, frame: &ToClient) {
+    pub(crate) fn send_to_client(&self, cx: &mut OwnerContext, session: SessionId, frame: &ToClient) {
         if let Some(connection) = self.sessions.connection(session) {
             let mut bytes = Vec::new();
             frame.write(&mut bytes);

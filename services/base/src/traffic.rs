@@ -119,7 +119,7 @@ impl BaseRole {
             },
         };
         let Some(to) = to else {
-            return self.tell_gone(cx, session, (entity, part));
+            return self.notify_gone(cx, session, (entity, part));
         };
         let home = cx.owner();
         let message = CallMessage {
@@ -142,13 +142,13 @@ impl BaseRole {
     }
 
     /// Notifies a client that a part has ended. The client drops its calls of that part.
-    fn tell_gone(&mut self, cx: &mut OwnerContext, id: SessionId, (entity, part): (EntityId, Part)) {
+    fn notify_gone(&mut self, cx: &mut OwnerContext, id: SessionId, (entity, part): (EntityId, Part)) {
         if let Some(session) = self.sessions.get_mut(id)
             && (session.entity, Part::Cell) == (entity, part)
         {
             session.drop_held();
         }
-        self.tell_client(cx, id, &ToClient::Gone { entity, part });
+        self.send_to_client(cx, id, &ToClient::Gone { entity, part });
     }
 
     /// Forwards the calls of an entity's client that were kept, if the cell part knows the client now, or has ended.
@@ -256,7 +256,7 @@ impl BaseRole {
         let frame = match status {
             ClientCallStatus::Took(_, upto) => ToClient::Took { entity, part, upto },
             ClientCallStatus::Gap(_, have) => ToClient::Gap { entity, part, have },
-            ClientCallStatus::Gone(_) => return self.tell_gone(cx, session, (entity, part)),
+            ClientCallStatus::Gone(_) => return self.notify_gone(cx, session, (entity, part)),
             ClientCallStatus::Refused(_, number, reason) => ToClient::Refused {
                 entity,
                 part,
@@ -264,7 +264,7 @@ impl BaseRole {
                 reason,
             },
         };
-        self.tell_client(cx, session, &frame);
+        self.send_to_client(cx, session, &frame);
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) const LOG_INS_PER_SECOND: u32 = 30;
 const BOTS_PER_SOCKET: usize = 10;
 
 /// Interval between progress updates.
-const TELL_EVERY: Duration = Duration::from_millis(500);
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
 /// The plan of a run of bots.
 #[derive(Clone, Debug)]
@@ -142,7 +142,7 @@ pub async fn run(plan: BotPlan, progress: watch::Sender<Progress>) -> Result<Bot
             played.map(|report| (number, report))
         });
     }
-    let mut ticks = tokio::time::interval(TELL_EVERY);
+    let mut ticks = tokio::time::interval(PROGRESS_EVERY);
     let mut last = Progress::default();
     let mut reports = Vec::new();
     loop {

@@ -154,12 +154,12 @@ pub(crate) fn show(
         let entered = client_state.insert(ClientState::from_report(now, state.history, finer, is_own));
         entered.sent_tick = Some(knowledge.known.sampling.local_tick());
         enter(&showing.on_level(entered.level()), state, &mut updates.items);
-        tell_driver(now, own, (entity, state), entered, &mut updates.items);
+        show_driver(now, own, (entity, state), entered, &mut updates.items);
         entered.record_placement(now, place);
         return;
     };
     let jumped = catch_up(&showing, state, client_state, &mut updates.items);
-    let changed_driver = tell_driver(now, own, (entity, state), client_state, &mut updates.items);
+    let changed_driver = show_driver(now, own, (entity, state), client_state, &mut updates.items);
     let level = level(levels, client_state.finer.len(), away);
     change_level(&showing, knowledge, state, (client_state, level), &mut updates.items);
     let happened = (jumped, changed_driver);
@@ -227,7 +227,7 @@ fn show_place(
 }
 
 /// Adds an item if the client moves an entity from now on, or does not move it any more. Returns whether it did.
-fn tell_driver(
+fn show_driver(
     now: Mono,
     own: Own,
     (entity, state): (EntityId, &KnownEntity<'_>),

@@ -23,7 +23,7 @@ impl CellRole {
         match properties {
             Ok(properties) if has_part && sound && !self.closing => {
                 begin(cx, CellCreation { properties, ..creation });
-                tell_home(cx, entity, Some(cx.owner()));
+                notify_home(cx, entity, Some(cx.owner()));
                 cx.run(entity, &self.known, |behaviour, context| {
                     behaviour.created(context);
                 });
@@ -46,7 +46,7 @@ impl CellRole {
                         ..creation
                     },
                 );
-                tell_home(cx, entity, None);
+                notify_home(cx, entity, None);
                 cx.end_cell(entity);
             }
         }
@@ -60,7 +60,7 @@ impl CellRole {
         cx.run(entity, &self.known, |behaviour, context| {
             behaviour.destroyed(context);
         });
-        tell_home(cx, entity, None);
+        notify_home(cx, entity, None);
         cx.end_cell(entity);
     }
 
@@ -108,7 +108,7 @@ fn begin(cx: &mut OwnerContext, creation: CellCreation) {
 
 /// Notifies an entity's home where its cell part is, on the entity's own link, so that later places follow earlier ones
 /// (H6).
-pub(crate) fn tell_home(cx: &mut OwnerContext, entity: EntityId, at: Option<OwnerId>) {
+pub(crate) fn notify_home(cx: &mut OwnerContext, entity: EntityId, at: Option<OwnerId>) {
     let Some(image) = cx.image(entity) else { return };
     let (home, based) = (image.home, is_based(image));
     let to = if based {

@@ -170,9 +170,9 @@ impl Ghost {
     }
 
     /// Applies an event and notifies behaviour. Returns whether the event is valid for this ghost.
-    fn apply(&mut self, hearing: GhostUpdateContext<'_>, entity: EntityId, shown: &Shown) -> bool {
+    fn apply(&mut self, context: GhostUpdateContext<'_>, entity: EntityId, shown: &Shown) -> bool {
         let Shown::Event(event) = shown else { return true };
-        let Some(entity_type) = hearing.schema.entity_type(self.type_id) else {
+        let Some(entity_type) = context.schema.entity_type(self.type_id) else {
             return false;
         };
         match &event.body {
@@ -187,7 +187,7 @@ impl Ghost {
                 let Ok(replaced) = change.make(held) else {
                     return false;
                 };
-                self.notify_changed(hearing, entity, *member, &replaced);
+                self.notify_changed(context, entity, *member, &replaced);
                 true
             }
             Body::Invoked { method, args, .. } => {
@@ -197,7 +197,7 @@ impl Ghost {
             Body::Replied { method, outcome, .. } => check_reply(entity_type, (Part::Cell, *method), outcome).is_ok(),
             Body::Moved(place) => {
                 if place.is_sound() {
-                    self.whereabouts.note(*place, hearing.at.local_tick);
+                    self.whereabouts.note(*place, context.at.local_tick);
                 }
                 place.is_sound()
             }
@@ -217,16 +217,16 @@ impl Ghost {
     /// Notifies behaviour that a property has changed.
     fn notify_changed(
         &self,
-        hearing: GhostUpdateContext<'_>,
+        context: GhostUpdateContext<'_>,
         entity: EntityId,
         property: MemberId,
         replaced: &Replaced,
     ) {
-        if let Some(entity_type) = hearing.schema.entity_type(self.type_id) {
+        if let Some(entity_type) = context.schema.entity_type(self.type_id) {
             let view = self.view(entity, entity_type);
-            let notified = || hearing.behaviour.ghost_changed(&view, property, replaced);
-            if let Err(Panic { message }) = hearing.panics.run(notified) {
-                hearing.panicked.borrow_mut().push(OwnerError::Panicked {
+            let notified = || context.behaviour.ghost_changed(&view, property, replaced);
+            if let Err(Panic { message }) = context.panics.run(notified) {
+                context.panicked.borrow_mut().push(OwnerError::Panicked {
                     entity,
                     part: Part::Cell,
                     entity_type: entity_type.name.clone(),
@@ -314,12 +314,12 @@ impl GhostReceiver {
     /// then.
     pub(crate) fn take_image(
         &mut self,
-        hearing: GhostUpdateContext<'_>,
+        context: GhostUpdateContext<'_>,
         from: OwnerId,
         entity: EntityId,
         image: GhostImage,
     ) -> bool {
-        if !fits(hearing.schema, &image) {
+        if !fits(context.schema, &image) {
             return false;
         }
         let old = self.ghosts.remove(&entity);
@@ -329,13 +329,13 @@ impl GhostReceiver {
         let ghost = match old {
             Some(old) if !newer => old,
             None if self.ghosts.len() >= LIMIT => return false,
-            None => renew(None, hearing.at, from, image),
+            None => renew(None, context.at, from, image),
             Some(mut old) => {
                 let before = std::mem::take(&mut old.properties);
-                let ghost = renew(Some(old), hearing.at, from, image);
+                let ghost = renew(Some(old), context.at, from, image);
                 for (member, old) in before {
                     if ghost.properties.get(&member).is_some_and(|new| *new != old) {
-                        ghost.notify_changed(hearing, entity, member, &Replaced::Whole { old });
+                        ghost.notify_changed(context, entity, member, &Replaced::Whole { old });
                     }
                 }
                 ghost
@@ -350,12 +350,12 @@ impl GhostReceiver {
     /// Applies events. Returns what is missing before them.
     pub(crate) fn take_events(
         &mut self,
-        hearing: GhostUpdateContext<'_>,
+        context: GhostUpdateContext<'_>,
         from: OwnerId,
         (entity, after): (EntityId, HistoryNumber),
         events: Vec<Shown>,
     ) -> Option<MissingHistory> {
-        let at = hearing.at;
+        let at = context.at;
         let Some(ghost) = self.ghosts.get_mut(&entity) else {
             return (self.ghosts.len() < LIMIT).then_some((entity, None));
         };
@@ -372,7 +372,7 @@ impl GhostReceiver {
         let known = usize::try_from(known).unwrap_or(usize::MAX);
         self.trail.note(entity);
         for shown in events.into_iter().skip(known) {
-            if !ghost.apply(hearing, entity, &shown) {
+            if !ghost.apply(context, entity, &shown) {
                 self.ghosts.remove(&entity);
                 return Some((entity, None));
             }

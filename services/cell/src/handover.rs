@@ -8,10 +8,10 @@ use annals_node::{Caller, OwnerContext, OwnerError, journal::INPUT_LIMIT, time::
 use annals_wire::HANDOVER_DEPTH;
 
 use crate::{
-    existence::{is_based, tell_home},
+    existence::{is_based, notify_home},
     role::CellRole,
     sampling::log_place,
-    spaces::tell_gone,
+    spaces::notify_gone,
     teleport::{has_arrived, has_returned, put_at},
 };
 
@@ -164,7 +164,7 @@ impl CellRole {
         if let Err(reason) = self.admits(cx, entity, &image) {
             self.counters.refused += 1;
             if let Some(cell) = image.cell().filter(|cell| is_gone_for(cx, cell)) {
-                tell_gone(cx, from, cell.place.space);
+                notify_gone(cx, from, cell.place.space);
             }
             cx.record(Subject::Owner, false, Body::Refused { from, number });
             let reason = reason.to_owned();
@@ -181,7 +181,7 @@ impl CellRole {
         let is_bounced = place.and_then(|place| self.known.territory.owner_at(&place)) == Some(from);
         cx.record_for(entity, false, Body::Onloaded { from, number, image });
         cx.call(own, caller.link.from, from, Call::Arrived { of: number });
-        tell_home(cx, entity, Some(cx.owner()));
+        notify_home(cx, entity, Some(cx.owner()));
         self.handover.note_arrival(cx.now().mono, entity, is_bounced);
         self.ghost_sender.may_hold_ghosts(cx.now().mono, [from]);
         let of = (cx.owner(), number);

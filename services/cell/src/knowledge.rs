@@ -105,7 +105,7 @@ impl Knowledge {
         let schema = std::sync::Arc::clone(cx.schema());
         let behaviour = std::sync::Arc::clone(cx.behaviour());
         let panicked = RefCell::default();
-        let hearing = GhostUpdateContext {
+        let context = GhostUpdateContext {
             at,
             schema: &schema,
             behaviour: behaviour.as_ref(),
@@ -115,7 +115,7 @@ impl Knowledge {
         match message {
             GhostMessage::Image { entity, image } => {
                 let (type_id, home, newest) = (image.type_id, image.home, image.history);
-                if cx.image(entity).is_none() && self.ghosts.take_image(hearing, from, entity, *image) {
+                if cx.image(entity).is_none() && self.ghosts.take_image(context, from, entity, *image) {
                     cx.record_location((entity, home), from);
                     self.property_history.begin(&schema, (entity, type_id), newest);
                 }
@@ -123,7 +123,7 @@ impl Knowledge {
             GhostMessage::Events { entity, after, events } => {
                 if cx.image(entity).is_none() {
                     self.note_shown(&schema, entity, &events);
-                    let lack = self.ghosts.take_events(hearing, from, (entity, after), events);
+                    let lack = self.ghosts.take_events(context, from, (entity, after), events);
                     if let Some(ghost) = self.ghosts.get(entity).filter(|ghost| ghost.holder() == from) {
                         cx.record_location((entity, ghost.home()), from);
                     }

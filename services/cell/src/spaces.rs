@@ -59,7 +59,7 @@ impl Spaces {
         }
         for (space, entries) in written {
             for owner in territory.other_owners(space) {
-                tell(cx, owner, space, &entries);
+                send_entries(cx, owner, space, &entries);
             }
         }
     }
@@ -97,7 +97,7 @@ impl Spaces {
                 if newer.is_empty() && has_area {
                     self.fully_replicated.insert(space);
                 }
-                tell(cx, from, space, &newer);
+                send_entries(cx, from, space, &newer);
                 // An owner without an area there needs to know whether it is done with the space.
                 if !is_answer && (lacks || !has_area) {
                     ask(cx, from, space, true);
@@ -193,9 +193,9 @@ pub(crate) fn ask_to_open(
 }
 
 /// Notifies an owner that sent an entity into a space that is gone.
-pub(crate) fn tell_gone(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId) {
+pub(crate) fn notify_gone(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId) {
     let entry = SpaceEntry::of_life(cx.state().life(space), cx.owner());
-    tell(cx, owner, space, &[entry]);
+    send_entries(cx, owner, space, &[entry]);
 }
 
 impl Territory {
@@ -233,7 +233,7 @@ fn ask(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, is_answer: bool) {
 }
 
 /// Sends entries to an owner, in as many messages as needed.
-fn tell(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, entries: &[SpaceEntry]) {
+fn send_entries(cx: &mut OwnerContext, owner: OwnerId, space: SpaceId, entries: &[SpaceEntry]) {
     for run in runs(entries, SPACE_MESSAGE_BYTES, |entry| entry.value.len()) {
         cx.send(owner, Message::Space(space, SpaceMessage::Entries(run.to_vec())));
     }

@@ -37,7 +37,7 @@ pub(crate) struct ViewOutput {
 #[derive(Debug)]
 pub(crate) struct View {
     frames: ViewFrames,
-    /// Whether a frame was made, which tells the client that the view has begun.
+    /// Whether a frame was made, with which the view begins at the client.
     is_open: bool,
     /// What the client has of its own entity.
     own: Option<ClientState>,

@@ -143,13 +143,13 @@ export class Shower {
 
   /**
    * Applies events, each before the next one is read: a path is as long as the values that it leads through.
-   * `told` is called with each and its history number.
+   * `onEach` is called with each and its history number.
    */
   apply(
     bytes: Uint8Array,
     [from, upto]: readonly [bigint, bigint],
     values: Value[],
-    told: (number: bigint, shown: Shown) => void,
+    onEach: (number: bigint, shown: Shown) => void,
   ): void {
     const reader = new Reader(bytes);
     let number = from;
@@ -163,7 +163,7 @@ export class Shower {
       if (number > upto || (gap !== undefined && gap > 0n)) {
         throw new Malformed("history number");
       }
-      told(number, gap === 0n ? readReply(reader, this.type) : this.applyOne(reader, values));
+      onEach(number, gap === 0n ? readReply(reader, this.type) : this.applyOne(reader, values));
     }
   }
 

@@ -82,7 +82,7 @@ export class Client {
   private readonly connections = new Map<number, ChosenConnection>();
   private readonly patience = new Patience();
   private readonly choice = new Choice();
-  /** What to tell when a call has settled, by the core's id. */
+  /** What to do when a call has settled, by the core's id. */
   private readonly asked = new Map<number, (outcome: ReturnValues | CallFailed) => void>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isCarryingOut = false;

@@ -56,22 +56,22 @@ export class Patience {
 export class Silence {
   private readonly timer: ReturnType<typeof setInterval>;
   private readonly openedAt = Date.now();
-  private heardAt = this.openedAt;
+  private receivedAt = this.openedAt;
   private askedAt: number | undefined;
   /** Whether the last look found the request overdue. */
   private isOverdue = false;
 
   constructor(
     private readonly patience: Patience,
-    /** Requests an echo; repeated until something is heard. */
+    /** Requests an echo; repeated until something arrives. */
     private readonly ask: () => void,
     private readonly lost: () => void,
   ) {
     this.timer = setInterval(() => this.listen(), LISTEN_EVERY);
   }
 
-  heard(): void {
-    [this.heardAt, this.askedAt, this.isOverdue] = [Date.now(), undefined, false];
+  received(): void {
+    [this.receivedAt, this.askedAt, this.isOverdue] = [Date.now(), undefined, false];
   }
 
   end(): void {
@@ -86,7 +86,7 @@ export class Silence {
       this.end();
       this.patience.lost(now - this.openedAt);
       this.lost();
-    } else if (now - this.heardAt >= ECHO_AFTER) {
+    } else if (now - this.receivedAt >= ECHO_AFTER) {
       this.askedAt ??= now;
       this.ask();
     }

@@ -25,7 +25,7 @@ export class Downloads {
   /** The newest whole ones: the base may begin one again if it did not learn that it is whole. */
   private readonly whole: DownloadBegun[] = [];
 
-  constructor(private readonly tell: (event: Event) => void) {}
+  constructor(private readonly emit: (event: Event) => void) {}
 
   /** Takes the beginning of a download on this connection; returns the answer. */
   begun(now: number, begun: DownloadBegun): DownloadProgress {
@@ -34,7 +34,7 @@ export class Downloads {
     }
     const before = this.partial;
     if (before !== undefined && !isId(before.begun.id, begun.id)) {
-      this.tell({ kind: "downloadEnded", id: before.begun.id });
+      this.emit({ kind: "downloadEnded", id: before.begun.id });
     }
     const isKept = before !== undefined && isSame(before.begun, begun);
     const partial = isKept ? before : { begun, chunks: [], received: 0, answered: now, answerDue: Infinity };
@@ -91,7 +91,7 @@ export class Downloads {
   ended(id: DownloadId): void {
     if (this.partial !== undefined && isId(this.partial.begun.id, id)) {
       this.partial = undefined;
-      this.tell({ kind: "downloadEnded", id });
+      this.emit({ kind: "downloadEnded", id });
     }
   }
 
@@ -106,7 +106,7 @@ export class Downloads {
   private answerNow(now: number, partial: Partial): DownloadProgress {
     const { id, description, size } = partial.begun;
     [partial.answered, partial.answerDue] = [now, Infinity];
-    this.tell({ kind: "downloadProgressed", id, description, received: partial.received, size });
+    this.emit({ kind: "downloadProgressed", id, description, received: partial.received, size });
     return { id, upto: partial.received };
   }
 
@@ -126,7 +126,7 @@ export class Downloads {
     if (this.whole.length > MAX_WHOLE) {
       this.whole.shift();
     }
-    this.tell({ kind: "downloaded", id: begun.id, description: begun.description, content });
+    this.emit({ kind: "downloaded", id: begun.id, description: begun.description, content });
   }
 }
 

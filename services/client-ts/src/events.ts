@@ -10,7 +10,7 @@ export type EndReason =
   | { readonly kind: "banned"; readonly ban: Ban }
   | { readonly kind: "left" };
 
-/** What a game is told. Property and method numbers are client numbers: indices into the type's description. */
+/** What a game receives. Property and method numbers are client numbers: indices into the type's description. */
 export type Event =
   /** The client is logged in, and controls this entity. */
   | { readonly kind: "connected"; readonly entity: EntityId; readonly typeId: number }

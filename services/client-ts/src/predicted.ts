@@ -94,9 +94,9 @@ export class PredictedReader {
       return undefined;
     }
     const tick = nearest(reader.u16("tick"), Math.max(Number(now), this.newest ?? 0));
-    const heard = reader.u8("tick heard of");
+    const acknowledged = reader.u8("acknowledged tick");
     const count = reader.small(MAX_SLOTS + 1, "movements");
-    if (count === 0 || heard > tick) {
+    if (count === 0 || acknowledged > tick) {
       throw new Malformed("movements");
     }
     if (this.hasRead(tick)) {
@@ -104,7 +104,7 @@ export class PredictedReader {
     }
     const coder = new RangeDecoder(reader.raw(reader.remaining, "movements"));
     try {
-      const entries = this.entries(coder, [tick, heard === 0 ? undefined : tick - heard], count);
+      const entries = this.entries(coder, [tick, acknowledged === 0 ? undefined : tick - acknowledged], count);
       if (!coder.isWhole) {
         throw new Malformed("movements");
       }

@@ -689,7 +689,7 @@ export class ClientCore {
     }
   }
 
-  /** A view tells what is shown. */
+  /** A view reports what is shown. */
   private shown(event: Event): void {
     this.events.push(event);
     if (event.kind === "shown" && event.shown.kind === "reply") {

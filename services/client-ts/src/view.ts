@@ -81,10 +81,10 @@ export class EntityView {
     return replaced;
   }
 
-  update(upto: bigint, bytes: Uint8Array, told: Parameters<Shower["apply"]>[3]): void {
+  update(upto: bigint, bytes: Uint8Array, onEach: Parameters<Shower["apply"]>[3]): void {
     this.shower.apply(bytes, [this.upto, upto], this.values, (number, shown) => {
       this.upto = number;
-      told(number, shown);
+      onEach(number, shown);
     });
     this.upto = upto;
   }
@@ -125,7 +125,7 @@ export class View {
     readonly source: Part,
     private readonly showers: ReadonlyMap<number, Shower>,
     private readonly types: ReadonlyMap<number, TypeDescription>,
-    private readonly tell: (event: Event) => void,
+    private readonly emit: (event: Event) => void,
   ) {}
 
   /** Milliseconds of game time by the newest frame; `undefined` before the first. */
@@ -262,12 +262,12 @@ export class View {
       case "placed": {
         const seen = this.seen(entity);
         [seen.place, seen.placedAt] = [item.place, tick];
-        return this.tell({ kind: "placed", entity, place: item.place });
+        return this.emit({ kind: "placed", entity, place: item.place });
       }
       case "drives":
         this.seen(entity);
         this.driveItems.set(entity, item.drives);
-        return this.tell({ kind: "drives", entity, drives: item.drives });
+        return this.emit({ kind: "drives", entity, drives: item.drives });
       case "space":
         this.seen(entity);
         return this.enterSpace(item.space);
@@ -293,15 +293,15 @@ export class View {
       return;
     }
     const data = new SpaceData();
-    data.onChange = (key) => this.tell({ kind: "spaceDataChanged", key });
+    data.onChange = (key) => this.emit({ kind: "spaceDataChanged", key });
     this.space = { space, data };
-    this.tell({ kind: "spaceEntered", space });
+    this.emit({ kind: "spaceEntered", space });
   }
 
   private refresh(entity: EntityId, take: (seen: EntityView) => Map<number, Value>): void {
     const seen = this.seen(entity);
     const replaced = this.orGiveUp(entity, () => take(seen));
-    this.tell({ kind: "refreshed", part: this.source, entity, replaced });
+    this.emit({ kind: "refreshed", part: this.source, entity, replaced });
   }
 
   private update({ entity, from, upto, events }: ViewItem & { kind: "update" }): void {
@@ -315,7 +315,7 @@ export class View {
         if (shown.kind === "reply" && shown.part !== this.source) {
           throw new Malformed("called part");
         }
-        this.tell({ kind: "shown", part: this.source, entity, number, shown });
+        this.emit({ kind: "shown", part: this.source, entity, number, shown });
       }),
     );
   }
@@ -336,7 +336,7 @@ export class View {
   private enter(entity: EntityId, seen: EntityView): void {
     this.leave(entity);
     this.entities.set(entity, seen);
-    this.tell({ kind: "entered", part: this.source, entity, typeId: seen.type.id });
+    this.emit({ kind: "entered", part: this.source, entity, typeId: seen.type.id });
   }
 
   private leave(entity: EntityId): EntityView | undefined {
@@ -344,7 +344,7 @@ export class View {
     if (seen !== undefined) {
       this.entities.delete(entity);
       this.driveItems.delete(entity);
-      this.tell({ kind: "left", part: this.source, entity });
+      this.emit({ kind: "left", part: this.source, entity });
     }
     return seen;
   }

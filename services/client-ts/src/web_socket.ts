@@ -69,7 +69,7 @@ export class WebSocketConnection implements Connection {
   }
 
   private received(data: unknown): void {
-    this.silence?.heard();
+    this.silence?.received();
     this.isAsking = false;
     const bytes = data instanceof ArrayBuffer ? new Uint8Array(data) : new Uint8Array();
     switch (bytes[0]) {

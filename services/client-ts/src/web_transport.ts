@@ -81,7 +81,7 @@ export class WebTransportConnection implements Connection {
       void this.readBackground();
       await this.readFrames(stream.readable.getReader(), (frame) => this.take(frame));
     }
-    // Nothing more will be heard, and the end may be known after a longer silence than a connection may have.
+    // Nothing more will arrive, and the end may be known after a longer silence than a connection may have.
     this.silence?.end();
     // A browser may take a close for a loss, if the connection ends soon after it.
     const reason = this.announced ?? (await this.end());
@@ -128,7 +128,7 @@ export class WebTransportConnection implements Connection {
       if (typeof bytes === "string") {
         return bytes;
       }
-      this.silence?.heard();
+      this.silence?.received();
       buffer.push(bytes);
       for (let frame = nextFrame(buffer); frame !== undefined; frame = nextFrame(buffer)) {
         if (frame === "malformed") {
@@ -171,7 +171,7 @@ export class WebTransportConnection implements Connection {
   private async readDatagrams(): Promise<void> {
     const reader: ReadableStreamDefaultReader<Uint8Array> = this.session.datagrams.readable.getReader();
     for (let bytes = await received(reader); typeof bytes !== "string"; bytes = await received(reader)) {
-      this.silence?.heard();
+      this.silence?.received();
       if (bytes.length !== ECHO.length || bytes[0] !== ECHO[0]) {
         this.listener?.datagram(bytes);
       }

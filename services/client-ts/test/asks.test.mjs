@@ -44,7 +44,7 @@ const VALUES = Object.fromEntries([["gold", 12n], ["__proto__", "thanks"]]);
 const LOST = { kind: "lost" };
 const NO_REPLY = { kind: "noReply" };
 
-test("a call settles with its return values by name, and the reply is told", () => {
+test("a call settles with its return values by name, and the reply is shown", () => {
   const { core, answer, settled, buy } = playing();
   const id = buy(10);
   assert.deepEqual(kinds(core.takeOutputs()), ["frame"], "it is sent");
@@ -142,7 +142,7 @@ test("the wait for an answer ends after 30 s, or when the game wants, and a late
   late.settled();
   late.answer(151, 1, bought(12n, "thanks"));
   assert.deepEqual(late.settled(), []);
-  assert.deepEqual(kinds(late.core.takeEvents()), ["entered", "shown"], "it is told nevertheless");
+  assert.deepEqual(kinds(late.core.takeEvents()), ["entered", "shown"], "it is shown nevertheless");
   for (const time of [-1, Number.NaN, "5 s"]) {
     assert.throws(() => late.buy(200, time), RangeError);
   }

@@ -42,8 +42,8 @@ afterEach(() => {
   globalThis.WebSocket = original;
 });
 
-/** A client that plays, and what has happened, in order. `told` is called with the kind of each event. */
-function playing(told = () => {}) {
+/** A client that plays, and what has happened, in order. `onEvent` is called with the kind of each event. */
+function playing(onEvent = () => {}) {
   FakeSocket.opened = [];
   globalThis.WebSocket = FakeSocket;
   const happened = [];
@@ -55,7 +55,7 @@ function playing(told = () => {}) {
     resolve: () => "ws://realm:2",
     onEvent: ({ kind }) => {
       happened.push(kind);
-      told(kind);
+      onEvent(kind);
     },
   });
   FakeSocket.opened[0].connect();
@@ -101,8 +101,8 @@ test("promises are rejected after the last event", LIMIT, async () => {
   const { client, happened, buy, show } = playing(later);
   // Its event ends the client: the call after it fails, and it does not.
   const [answered, waiting] = [buy(), buy()];
-  const tell = (name) => happened.push(name);
-  const both = [answered.then(() => tell("answered")), waiting.catch(({ failure }) => tell(`failed: ${failure.kind}`))];
+  const note = (name) => happened.push(name);
+  const both = [answered.then(() => note("answered")), waiting.catch(({ failure }) => note(`failed: ${failure.kind}`))];
   show(replyEvent(1, bought(12n, "thanks")));
   assert.deepEqual(happened, ["entered", "shown", "ended"]);
   await Promise.all(both);

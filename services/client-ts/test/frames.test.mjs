@@ -145,5 +145,5 @@ test("requests name the version of the protocol", () => {
   const session = { owner: 3n, epoch: 2n, session: 300n, proof: { kind: "resume", secret: bytes(0x22) } };
   assert.equal(digits(frames.writeHello("bb".repeat(32), session)), hex(bytesOf("hello", "resumed")));
   const ack = frames.writeMovementAck(2n, { tick: 600, before: 11 });
-  assert.equal(hex(ack), hex(bytesOf("to_server_datagram", "heard")));
+  assert.equal(hex(ack), hex(bytesOf("to_server_datagram", "movement_ack")));
 });

@@ -7,8 +7,8 @@ const { Malformed, Writer } = await module("bytes");
 const { Shower } = await module("changes");
 const { callRange } = await module("message_ids");
 
-/** What is told of these events, which follow history number 10. */
-function told(bytes, { type = TRADER, upto = 1_000n } = {}) {
+/** What is shown of these events, which follow history number 10. */
+function read(bytes, { type = TRADER, upto = 1_000n } = {}) {
   const shower = new Shower(type);
   const all = [];
   shower.apply(bytes, [10n, upto], shower.initial(), (number, shown) => all.push([number, shown]));
@@ -16,7 +16,7 @@ function told(bytes, { type = TRADER, upto = 1_000n } = {}) {
 }
 
 const outcomeOf = (outcome, where) => {
-  const [[, shown]] = told(replyEvent(7, outcome, where));
+  const [[, shown]] = read(replyEvent(7, outcome, where));
   assert.equal(shown.kind, "reply");
   return shown.outcome;
 };
@@ -31,7 +31,7 @@ test("replies are events of the history, with and without a gap before them", ()
     replyEvent(2, failed(5)),
   ];
   const reply = (part, call, method, outcome) => ({ kind: "reply", part, call, method, outcome });
-  assert.deepEqual(told(Buffer.concat(events)), [
+  assert.deepEqual(read(Buffer.concat(events)), [
     [11n, { kind: "set", property: 0, old: 5 }],
     [12n, reply("base", 1n, 1, { ok: true, values: [-5n, "thanks"] })],
     [33n, reply("cell", 300n, 0, { ok: false, failure: { kind: "noReply" } })],
@@ -64,7 +64,7 @@ test("the method is one of the calls of its part, of however many", () => {
   for (const method of [0, 254, 255, 299]) {
     const writer = new Writer().u8(2).u8(0).u8(1).number(9);
     callRange(calls.length).write(writer, method);
-    const [[, shown]] = told(writer.u8(0).finish(), { type });
+    const [[, shown]] = read(writer.u8(0).finish(), { type });
     assert.deepEqual([shown.part, shown.method], ["cell", method]);
   }
 });
@@ -85,11 +85,11 @@ test("what is no reply is refused", () => {
     [...replyEvent(1, failed(1, "x".repeat(1025)))],
   ];
   for (const bytes of bad) {
-    assert.throws(() => told(Uint8Array.from(bytes)), Malformed, `${bytes.slice(0, 12)}`);
+    assert.throws(() => read(Uint8Array.from(bytes)), Malformed, `${bytes.slice(0, 12)}`);
   }
   const late = replyEvent(1, failed(4), { gap: 5 });
-  assert.equal(told(late, { upto: 16n }).length, 1);
-  assert.throws(() => told(late, { upto: 15n }), Malformed);
+  assert.equal(read(late, { upto: 16n }).length, 1);
+  assert.throws(() => read(late, { upto: 15n }), Malformed);
 });
 
 /** A reply of each kind. */
@@ -104,9 +104,9 @@ const REPLIES = [
 
 test("a reply that is cut off is refused", () => {
   for (const bytes of REPLIES) {
-    assert.equal(told(bytes).length, 1);
+    assert.equal(read(bytes).length, 1);
     for (let length = 1; length < bytes.length; length++) {
-      assert.throws(() => told(bytes.slice(0, length)), Malformed, `${length} of ${bytes}`);
+      assert.throws(() => read(bytes.slice(0, length)), Malformed, `${length} of ${bytes}`);
     }
   }
 });
@@ -124,7 +124,7 @@ test("changed and random replies are read or refused, and nothing else is thrown
       bytes[next(bytes.length)] = next(256);
     }
     try {
-      replies += told(bytes, { upto: 1n << 60n }).filter(([, { kind }]) => kind === "reply").length;
+      replies += read(bytes, { upto: 1n << 60n }).filter(([, { kind }]) => kind === "reply").length;
     } catch (error) {
       assert.ok(error instanceof Malformed, String(error));
       refused += 1;

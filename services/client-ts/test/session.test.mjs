@@ -104,7 +104,7 @@ test("a client that is given to another owner controls its entity there, also if
   }
 });
 
-test("a banned player is told until when and why, at the log-in and while playing", () => {
+test("a banned player receives the end and the reason, at the log-in and while playing", () => {
   const refused = start();
   refused.loginAnswered(1, output(refused, "login").attempt, bytesOf("login_answer", "banned"));
   const { core, attempt } = playing();
@@ -119,7 +119,7 @@ test("a banned player is told until when and why, at the log-in and while playin
   }
 });
 
-test("a client waits in the queue of a full realm for as long as it hears of it", () => {
+test("a client waits in the queue of a full realm for as long as it gets its position", () => {
   const core = start();
   const { attempt } = output(core, "login");
   for (let now = 9_000; now < 200_000; now += 29_000) {
@@ -303,14 +303,14 @@ test("another entity is moved while the client drives it", () => {
   const datagrams = () =>
     core.takeOutputs().filter(({ kind }) => kind === "datagram").map(({ bytes }) => Buffer.from(bytes).toString("hex"));
   const hex = (bytes) => Buffer.from(bytes).toString("hex");
-  const told = () => core.takeEvents().filter(({ kind }) => kind === "drives");
+  const drivers = () => core.takeEvents().filter(({ kind }) => kind === "drives");
   show(enter(own), enter(other));
   datagrams();
-  told();
+  drivers();
   let now = 1_000;
   assert.equal(core.moveEntity(now, other, place(1)), false);
   show(drives(other, true), placed(other));
-  assert.deepEqual(told(), [drives(other, true)]);
+  assert.deepEqual(drivers(), [drives(other, true)]);
   assert.ok(core.moveTo(now, place(1)) && core.moveEntity(now, other, place(2)));
   cell.entities.get(other).upto = 12n;
   assert.ok(core.moveEntity(now, other, place(3)));
@@ -332,11 +332,11 @@ test("another entity is moved while the client drives it", () => {
   assert.deepEqual(datagrams(), []);
   // A view that starts anew goes on as before, and the server learns it. An entity that leaves is not moved any more.
   show(drives(other, true));
-  told();
+  drivers();
   const stamps = cell.begin(now, own, { x: 0, y: 0, z: 0 });
   assert.deepEqual(stamps.unusualDrivers, [own, other]);
   sequence = 0n;
-  assert.deepEqual(told(), []);
+  assert.deepEqual(drivers(), []);
   assert.ok(!core.drives(own) && core.moveEntity(now, other, place(5)));
   show(drives(own, true), { kind: "leave", entity: other });
   assert.ok(core.drives(own) && !core.drives(other));

@@ -62,15 +62,15 @@ test("the vectors of shown events give the values that they are meant to", () =>
     [1, 2, 3, 4, 5],
     [bag([7], "first"), bag([], "second"), bag([8, 9], "third")],
   ]);
-  const told = [];
+  const received = [];
   let from = 12n;
   for (const { bytes } of cases("shown")) {
     shower.apply(bytes, [from, 1_000n], values, (number, shown) => {
-      told.push([number, shown]);
+      received.push([number, shown]);
       from = number;
     });
   }
-  assert.deepEqual(told.map(([number]) => number), NUMBERS);
+  assert.deepEqual(received.map(([number]) => number), NUMBERS);
   assert.deepEqual(values, [
     7,
     -2,
@@ -78,7 +78,7 @@ test("the vectors of shown events give the values that they are meant to", () =>
     [-1, -2, -3, 6, 7],
     [bag([7], "1st"), bag([5], "second"), bag([8, 10], "third")],
   ]);
-  const shown = new Map(told);
+  const shown = new Map(received);
   assert.deepEqual(shown.get(13n), { kind: "set", property: 0, old: 0 });
   assert.deepEqual(shown.get(300n), { kind: "nested", property: 3, path: [3], old: 2 });
   assert.deepEqual(shown.get(301n), { kind: "nested", property: 4, path: [2, "a", 1], old: 9 });

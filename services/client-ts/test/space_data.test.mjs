@@ -29,13 +29,13 @@ test("space data follows the rules of the protocol", () => {
   same("written while it is gone", data.take(entry(300, 99, 1, [9], 1)), false);
   same("opened", data.take(entry(1, 0, 1, [], 2)), true);
   same("void", [data.get(300) === undefined, data.timeOfDay(0) === undefined], [true, true]);
-  same("told", changed, [0, 1, 300, 301]);
+  same("changed", changed, [0, 1, 300, 301]);
   same("void stays away", data.take(entry(300, 99, 1, [5])), false);
   same("again", data.take(entry(1, 0, 2, [], 2)), false);
   same("written since", data.take(entry(301, 5, 1, [6], 2)), true);
   changed.length = 0;
   same("in a later life", data.take(entry(302, 1, 1, [7], 4)), true);
-  same("told of that", changed, [1, 301, 302]);
+  same("changed by that", changed, [1, 301, 302]);
   const found = data.versions().map(([key, { life, since, by }]) => [key, Number(life), Number(since), by]);
   same("versions", found, [[1, 4, 0, 0], [302, 4, 1, 1]]);
 });

@@ -72,22 +72,22 @@ test("a change goes to the callback with the longest path to it, or around it", 
   const client = fake();
   const types = new Types([AVATAR, CHEST]);
   const avatars = types.of("Avatar");
-  const told = [];
-  const tell = (name) => (entity, { value, path, old, slice }) => told.push([name, entity.id, value, path, old, slice]);
+  const records = [];
+  const record = (name) => (entity, { value, path, old, slice }) => records.push([name, entity.id, value, path, old, slice]);
   const happens = (...changes) => {
     changes.forEach((change) => types.dispatch(client, shown(10n, change)));
-    return told.splice(0);
+    return records.splice(0);
   };
   const bag = { property: 1 };
   const uses = { kind: "slice", ...bag, path: [0, "uses"], at: 0, end: 2, old: [8] };
-  avatars.on("bag", tell("bag"));
+  avatars.on("bag", record("bag"));
   assert.deepEqual(happens({ kind: "set", ...bag, old: [] }), [["bag", 10n, client.values.bag, [], [], undefined]]);
   assert.deepEqual(
     happens({ kind: "nested", ...bag, path: [1, "kind"], old: 4 }, uses),
     Array(2).fill(["bag", 10n, client.values.bag, [], undefined, undefined]),
   );
-  avatars.on(["bag", EVERY], tell("item"));
-  avatars.on(["bag", EVERY, "kind"], tell("kind"));
+  avatars.on(["bag", EVERY], record("item"));
+  avatars.on(["bag", EVERY, "kind"], record("kind"));
   assert.deepEqual(happens({ kind: "nested", ...bag, path: [1, "kind"], old: 4 }, uses), [
     ["kind", 10n, 9, [1, "kind"], 4, undefined],
     ["item", 10n, { kind: 1, uses: [2, 3] }, [0], undefined, undefined],
@@ -95,20 +95,20 @@ test("a change goes to the callback with the longest path to it, or around it", 
   assert.deepEqual(happens({ kind: "nested", ...bag, path: [1], old: "former" }), [
     ["item", 10n, client.values.bag[1], [1], "former", undefined],
   ]);
-  avatars.on(["bag", EVERY, "uses"], tell("uses"));
+  avatars.on(["bag", EVERY, "uses"], record("uses"));
   assert.deepEqual(happens(uses), [["uses", 10n, [2, 3], [0, "uses"], undefined, { at: 0, end: 2, old: [8] }]]);
   assert.deepEqual(happens({ ...uses, path: [5, "uses"] }), [], "an item that is not there any more");
-  avatars.on(["bag", EVERY, "kind"], tell("another"));
+  avatars.on(["bag", EVERY, "kind"], record("another"));
   assert.equal(happens({ kind: "nested", ...bag, path: [0, "kind"], old: 4 })[0][0], "another");
   assert.deepEqual(happens({ kind: "set", property: 0, old: 1 }), [], "nobody is interested");
 });
 
-test("whole states and client methods are told, of entities in view", () => {
+test("whole states and client methods are received, of entities in view", () => {
   const client = fake();
   const types = new Types([AVATAR, CHEST]);
-  const told = [];
-  types.of("Avatar").on("hp", (avatar, { value, old }) => told.push([avatar.id, value, old]));
-  types.of("Avatar").onCall("onSay", (avatar, words) => told.push([avatar.id, words]));
+  const records = [];
+  types.of("Avatar").on("hp", (avatar, { value, old }) => records.push([avatar.id, value, old]));
+  types.of("Avatar").onCall("onSay", (avatar, words) => records.push([avatar.id, words]));
   types.dispatch(client, { kind: "refreshed", part: "cell", entity: 10n, replaced: new Map([[0, 5]]) });
   types.dispatch(client, shown(10n, { kind: "method", method: 0, args: ["hello"] }));
   types.dispatch(client, shown(99n, { kind: "method", method: 0, args: ["nobody"] }));
@@ -116,7 +116,7 @@ test("whole states and client methods are told, of entities in view", () => {
   const outcome = { ok: true, values: [1n] };
   types.dispatch(client, shown(10n, { kind: "reply", part: "base", call: 1n, method: 0, outcome }));
   types.dispatch(client, { kind: "resumed" });
-  assert.deepEqual(told, [[10n, 7, 5], [10n, "hello"]]);
+  assert.deepEqual(records, [[10n, 7, 5], [10n, "hello"]]);
 });
 
 test("what is not there is refused at once", () => {

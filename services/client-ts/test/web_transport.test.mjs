@@ -75,15 +75,15 @@ afterEach(() => {
   Object.assign(globalThis, originals);
 });
 
-/** A listener that records what it is told. */
+/** A listener that records what it receives. */
 function recorder() {
-  const told = [];
+  const received = [];
   return {
-    told,
-    connected: () => told.push("connected"),
-    frame: (body) => told.push(["frame", ...body]),
-    datagram: (bytes) => told.push(["datagram", ...bytes]),
-    closed: (reason) => told.push(["closed", reason]),
+    received,
+    connected: () => received.push("connected"),
+    frame: (body) => received.push(["frame", ...body]),
+    datagram: (bytes) => received.push(["datagram", ...bytes]),
+    closed: (reason) => received.push(["closed", reason]),
   };
 }
 
@@ -96,7 +96,7 @@ async function open() {
   const [session] = FakeSession.opened;
   session._ready.resolve();
   await settle();
-  assert.deepEqual(listener.told.splice(0), ["connected"]);
+  assert.deepEqual(listener.received.splice(0), ["connected"]);
   return { connection, session, listener };
 }
 
@@ -142,13 +142,13 @@ test("a session carries frames and datagrams, and echoes are its own", async () 
   connection.frame(Uint8Array.of(3));
   connection.datagram(Uint8Array.of(4));
   await settle();
-  assert.deepEqual(listener.told.toSorted(), [["datagram", 1, 2], ["frame", 5, 6]]);
+  assert.deepEqual(listener.received.toSorted(), [["datagram", 1, 2], ["frame", 5, 6]]);
   assert.deepEqual(session.written, [Uint8Array.of(1, 3)]);
   assert.deepEqual(session.datagramsSent, [Uint8Array.of(4)]);
   connection.close("Finished");
   await settle();
   assert.equal(session.closedWith.closeCode, 0);
-  assert.deepEqual(listener.told.filter(([kind]) => kind === "closed"), [], "nothing more is told");
+  assert.deepEqual(listener.received.filter(([kind]) => kind === "closed"), [], "nothing more is received");
 });
 
 /** Opens a stream of the server in the background. */
@@ -165,10 +165,10 @@ test("frames beside the stream are frames, and malformed ones end the session", 
   first.enqueue(framed([5, 6]).subarray(2));
   session.server.enqueue(framed([7]));
   await settle();
-  assert.deepEqual(listener.told.splice(0).toSorted(), [["frame", 5, 6], ["frame", 7]]);
+  assert.deepEqual(listener.received.splice(0).toSorted(), [["frame", 5, 6], ["frame", 7]]);
   first.enqueue(Uint8Array.of(0x81, 0));
   await settle();
-  assert.deepEqual(listener.told, [["closed", "Lost"]]);
+  assert.deepEqual(listener.received, [["closed", "Lost"]]);
 });
 
 test("a stream in the background that breaks ends the session, as nothing in it may be missing", async () => {
@@ -181,18 +181,18 @@ test("a stream in the background that breaks ends the session, as nothing in it 
   broken.enqueue(framed([2, 3]));
   broken.enqueue(framed([4, 5]).subarray(0, 2));
   await settle();
-  assert.deepEqual(listener.told.splice(0), [["frame", 1], ["frame", 2, 3]]);
+  assert.deepEqual(listener.received.splice(0), [["frame", 1], ["frame", 2, 3]]);
   broken.error(new Error("reset by the server"));
   for (let i = 0; i < 6; i++) {
     await settle();
-    assert.deepEqual(listener.told, [], "it may end by itself");
+    assert.deepEqual(listener.received, [], "it may end by itself");
     // The answer to an echo: the connection is alive.
     session.serverDatagrams.enqueue(Uint8Array.of(0));
     await settle();
     mock.timers.tick(1_000);
   }
   await settle();
-  assert.deepEqual(listener.told, [["closed", "Lost"]]);
+  assert.deepEqual(listener.received, [["closed", "Lost"]]);
   assert.equal(session.closedWith.reason, "Lost");
 });
 
@@ -210,7 +210,7 @@ test("a stream in the background that breaks with its session leaves the session
   }
   session._closed.resolve({ closeCode: 5 });
   await settle();
-  assert.deepEqual(listener.told, [["closed", "Ended"]]);
+  assert.deepEqual(listener.received, [["closed", "Ended"]]);
 });
 
 test("a close has its reason, and every other end is a loss", async () => {
@@ -218,7 +218,7 @@ test("a close has its reason, and every other end is a loss", async () => {
     const { session, listener } = await open();
     end(session);
     await settle();
-    return listener.told;
+    return listener.received;
   };
   const error = new Error("connection lost");
   const fail = (session) => {
@@ -226,8 +226,8 @@ test("a close has its reason, and every other end is a loss", async () => {
     session.serverDatagrams.error(error);
   };
   for (const [closeCode, reason] of [[5, "Ended"], [99, "Lost"]]) {
-    const told = await closed((session) => (fail(session), session._closed.resolve({ closeCode })));
-    assert.deepEqual(told, [["closed", reason]]);
+    const received = await closed((session) => (fail(session), session._closed.resolve({ closeCode })));
+    assert.deepEqual(received, [["closed", reason]]);
   }
   assert.deepEqual(await closed((session) => (fail(session), session._closed.reject(error))), [["closed", "Lost"]]);
   assert.deepEqual(
@@ -250,7 +250,7 @@ test("a reason that the stream ends with is the reason, whatever becomes of the 
     session.server.close();
     session._closed.reject(new Error("Connection lost."));
     await settle();
-    assert.deepEqual(listener.told, [["frame", 8], ["closed", reason]]);
+    assert.deepEqual(listener.received, [["frame", 8], ["closed", reason]]);
   }
 });
 
@@ -262,7 +262,7 @@ test("a stream that ends within its last frames leaves the session its reason", 
     await settle();
     session._closed.resolve({ closeCode: 5 });
     await settle();
-    assert.deepEqual(listener.told, [["closed", "Ended"]]);
+    assert.deepEqual(listener.received, [["closed", "Ended"]]);
   }
 });
 
@@ -276,7 +276,7 @@ test("any bytes of a server are read, or end the session", async () => {
       session.serverDatagrams.enqueue(noise(5));
       await settle();
     }
-    const ends = listener.told.filter(([kind]) => kind === "closed");
+    const ends = listener.received.filter(([kind]) => kind === "closed");
     assert.ok(ends.length <= 1 && ends.every(([, reason]) => reason === "Lost"), `round ${round}`);
     assert.ok(session.closedWith === undefined || ends.length === 1);
     session.close({ closeCode: 0 });
@@ -293,7 +293,7 @@ test("a silent session is lost, after requests that were not answered", async ()
   }
   assert.ok(session.datagramsSent.length >= 3);
   assert.ok(session.datagramsSent.every((sent) => sent.length === 1 && sent[0] === 0));
-  assert.deepEqual(listener.told, [["closed", "Lost"]]);
+  assert.deepEqual(listener.received, [["closed", "Lost"]]);
 });
 
 test("a page that stood still reads what it received before it takes the session as lost", async () => {
@@ -313,12 +313,12 @@ test("a page that stood still reads what it received before it takes the session
     pass(500 + 1_000 * stall);
     session.serverDatagrams.enqueue(Uint8Array.of(0));
     await settle();
-    assert.deepEqual(listener.told, [], `stall ${stall}`);
+    assert.deepEqual(listener.received, [], `stall ${stall}`);
   }
   for (let i = 0; i < 6; i++) {
     pass(500);
   }
-  assert.deepEqual(listener.told, [["closed", "Lost"]], "silence is found after stalls too");
+  assert.deepEqual(listener.received, [["closed", "Lost"]], "silence is found after stalls too");
   connection.close("Finished");
 });
 
@@ -339,7 +339,7 @@ test("WebTransport is used where it connects", async () => {
   await settle();
   FakeSession.opened[0]._ready.resolve();
   await settle();
-  assert.deepEqual([listener.told, connection.transport], [["connected"], "WebTransport"]);
+  assert.deepEqual([listener.received, connection.transport], [["connected"], "WebTransport"]);
   assert.equal(FakeSocket.opened.length, 0);
   connection.close("Finished");
 });
@@ -365,7 +365,7 @@ test("a WebSocket takes the place of a session that fails, or takes too long, an
     // A session that is late changes nothing.
     FakeSession.opened[0]?._ready.resolve();
     await settle();
-    assert.deepEqual([listener.told, connection.transport], [["connected"], "WebSocket"], way);
+    assert.deepEqual([listener.received, connection.transport], [["connected"], "WebSocket"], way);
     const sessions = FakeSession.opened.length;
     const next = choose(choice);
     await settle();
@@ -389,7 +389,7 @@ test("a platform without WebTransport, and a route without it, use a WebSocket",
   assert.deepEqual([FakeSession.opened.length, FakeSocket.opened.length], [0, 2]);
 });
 
-test("a client tries WebTransport where its URLs are encrypted, or where it is told to", async () => {
+test("a client tries WebTransport where its URLs are encrypted, or where that is configured", async () => {
   const opened = async (options) => {
     fakes();
     const world = { schema: "bb".repeat(32), types: [] };

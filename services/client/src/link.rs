@@ -325,7 +325,7 @@ async fn read_datagrams(connection: &Connection, attempt: Attempt, inputs: &mpsc
 }
 
 /// Returns when nothing was received for too long, and reports a silence before, if much was received until then. The
-/// server's QUIC itself answers keep-alives, so a live server is heard even if it sends nothing.
+/// server's QUIC itself answers keep-alives, so datagrams of a live server arrive even if it sends nothing.
 async fn fall_silent(connection: &Connection, attempt: Attempt, inputs: &mpsc::Sender<Input>) {
     let mut listen = interval(LISTEN_EVERY);
     let mut received = connection.stats().udp_rx.datagrams;
@@ -338,11 +338,11 @@ async fn fall_silent(connection: &Connection, attempt: Attempt, inputs: &mpsc::S
         if connection.close_reason().is_some() {
             return pending().await;
         }
-        let hears = connection.stats().udp_rx.datagrams;
-        if hears != received {
-            (received, silent_since, is_reported) = (hears, now, false);
+        let datagrams = connection.stats().udp_rx.datagrams;
+        if datagrams != received {
+            (received, silent_since, is_reported) = (datagrams, now, false);
         }
-        second.push_back(hears);
+        second.push_back(datagrams);
         if second.len() > CHECKS_PER_SECOND {
             second.pop_front();
         }

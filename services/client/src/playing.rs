@@ -18,7 +18,7 @@ impl ClientCore {
         self.downloads.controls(entity, &mut self.events);
         self.sent_moves.clear();
         // The entity may have no cell part, and so no view that could be silent.
-        self.hearing.closed();
+        self.update_gaps.closed();
         self.events.push_back(Event::Controls { entity, type_id });
     }
 
@@ -113,7 +113,7 @@ impl ClientCore {
             .get_mut(source)
             .apply(now, &self.schema, frame, &mut self.events)
         {
-            Ok(Taken::Applied) if source == Part::Cell => self.hearing.received(now),
+            Ok(Taken::Applied) if source == Part::Cell => self.update_gaps.received(now),
             Ok(Taken::Applied) => {}
             Ok(Taken::Stale) => self.counters.stale += 1,
             Err(ViewGap) => {
@@ -142,7 +142,7 @@ impl ClientCore {
                 .map(|ToClientDatagram::Moves(moves)| self.views.cell.apply_moves(&moves, own))
         };
         match taken {
-            Some(Taken::Applied) => self.hearing.received(now),
+            Some(Taken::Applied) => self.update_gaps.received(now),
             Some(Taken::Stale) => self.counters.stale += 1,
             None => self.counters.malformed += 1,
         }

@@ -14,11 +14,11 @@ use crate::{
     calls::{CallError, Calls, encode_call, exposed_method},
     downloads::Downloads,
     event::{Attempt, Counters, EndReason, Event, Input, Millis, Output},
-    hearing::{Silence, UpdateGaps},
     held_ack::HeldAck,
     moving::Successor,
     probe::Probe,
     sent_moves::SentMoves,
+    update_gaps::{Silence, UpdateGaps},
     view::{EntityView, View, Views},
 };
 
@@ -76,7 +76,7 @@ pub struct ClientCore {
     pub(crate) sent_moves: SentMoves,
     pub(crate) held_ack: HeldAck,
     pub(crate) counters: Counters,
-    pub(crate) hearing: UpdateGaps,
+    pub(crate) update_gaps: UpdateGaps,
     /// The questions about the base's place, while it is silent.
     pub(crate) probe: Option<Probe>,
     /// The connection to the process that will serve the session, beside the present one.
@@ -158,7 +158,7 @@ impl ClientCore {
             sent_moves: SentMoves::default(),
             held_ack: HeldAck::default(),
             counters: Counters::default(),
-            hearing: UpdateGaps::default(),
+            update_gaps: UpdateGaps::default(),
             probe: None,
             next: None,
             is_moving: false,
@@ -434,19 +434,19 @@ impl ClientCore {
     /// When the last update of the cell's view arrived.
     #[must_use]
     pub fn last_received_at(&self) -> Option<Millis> {
-        self.hearing.last()
+        self.update_gaps.last()
     }
 
     /// The periods of at least [`GAP`](crate::GAP) milliseconds without updates of the cell's view: the newest ones, in
     /// order. Where nothing moves, updates are a second apart.
     pub fn gaps(&self) -> impl Iterator<Item = Silence> {
-        self.hearing.gaps().iter().copied()
+        self.update_gaps.gaps().iter().copied()
     }
 
     /// The periods of at least [`SILENCE`](crate::SILENCE) milliseconds without updates of the cell's view: the newest
     /// ones, in order.
     pub fn silences(&self) -> impl Iterator<Item = Silence> {
-        self.hearing.silences().iter().copied()
+        self.update_gaps.silences().iter().copied()
     }
 
     pub(crate) fn next_attempt(&mut self) -> Attempt {
@@ -720,7 +720,7 @@ impl ClientCore {
         session.epoch = epoch;
         session.proof = Proof::Resume(token);
         let before = session.controls.replace((entity, type_id));
-        self.views.cell.tell_movements(movements);
+        self.views.cell.set_movements(movements);
         self.phase = Phase::Playing { attempt };
         self.failures = 0;
         self.announcements = 0;

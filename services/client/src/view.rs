@@ -254,7 +254,7 @@ impl View {
     }
 
     /// Sets the encoding of movements for views that are started from now on.
-    pub(crate) fn tell_movements(&mut self, movements: Movements) {
+    pub(crate) fn set_movements(&mut self, movements: Movements) {
         self.movements = movements;
     }
 
@@ -696,7 +696,7 @@ impl EntityView {
         entity_type: &EntityType,
         (source, upto): (Part, HistoryNumber),
         shown: &[u8],
-        tell: &mut dyn FnMut(HistoryNumber, Hash, What),
+        report: &mut dyn FnMut(HistoryNumber, Hash, What),
     ) -> Result<(), ViewGap> {
         let mut reader = ShownReader::new(entity_type, (self.upto, upto), shown);
         while let Some((number, event)) = reader.next_event(&self.properties).map_err(|_| ViewGap)? {
@@ -707,7 +707,7 @@ impl EntityView {
                 Shown::Reply(_) => return Err(ViewGap),
             };
             self.upto = number;
-            tell(number, hash, what);
+            report(number, hash, what);
         }
         self.upto = upto;
         Ok(())

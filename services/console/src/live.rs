@@ -70,7 +70,7 @@ impl Live {
         Ok(CellList::try_from(&cells)?)
     }
 
-    /// The processes that the director hears.
+    /// The processes that report to the director.
     pub(crate) async fn processes(&self) -> Result<ProcessList, LiveError> {
         let ask = DirectorRequest {
             ask: Some(DirectorAsk::Processes(ListProcesses {})),

@@ -96,7 +96,7 @@ impl DataFile {
     /// meanwhile, or after a power cut, finds either the old or the new content, complete.
     ///
     /// # Errors
-    /// [`SaveError`], which tells the content of the file in that case.
+    /// [`SaveError`], which describes the content of the file in that case.
     pub fn save(&mut self) -> Result<(), SaveError> {
         if let Some(lost) = self.document.warnings().iter().find(|warning| is_loss(warning)) {
             return Err(SaveError::WouldLose(Box::new(lost.clone())));

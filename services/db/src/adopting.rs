@@ -464,7 +464,7 @@ impl Adoption {
             events: adopted.events,
             discarded: discarded.batches,
         };
-        // No process holds anything: the newest batch tells when the realm stopped.
+        // No process holds anything: the time of the newest batch is when the realm stopped.
         let newest = [adopted.to, discarded.to].into_iter().max().filter(|wall| wall.0 > 0);
         let rested = newest.unwrap_or(decision.at);
         let decided = &decided;

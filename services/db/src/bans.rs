@@ -34,7 +34,7 @@ pub struct BanRecord {
     pub decision: Decision,
     /// Who made it; at most [`MAX_NAME_BYTES`](crate::MAX_NAME_BYTES).
     pub operator: String,
-    /// Why; at most [`MAX_REASON_BYTES`](crate::MAX_REASON_BYTES). The player is told the reason for a ban.
+    /// Why; at most [`MAX_REASON_BYTES`](crate::MAX_REASON_BYTES). The player is sent the reason for a ban.
     pub reason: String,
 }
 

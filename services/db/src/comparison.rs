@@ -383,7 +383,7 @@ impl Numbers {
     }
 }
 
-/// Kind of the owner that writes this log; `None` if nothing in it tells.
+/// Kind of the owner that writes this log; `None` if nothing in it determines the kind.
 pub(crate) fn kind_of(read: &[Read<'_>]) -> Option<OwnerKind> {
     let events = read.iter().filter_map(|read| Batch::read(read.bytes).ok());
     let mut kinds = events

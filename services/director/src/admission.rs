@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use annals_ids::{Epoch, OwnerId, ProcessId, SessionId};
 
-/// How long a room is counted of which nothing more is heard: more than three times as long as a log-in takes, since a
-/// base may still open the session after the login process has died.
+/// How long a room is counted without a further report: more than three times as long as a log-in takes, since a base
+/// may still open the session after the login process has died.
 pub const ROOM_KEPT: Duration = Duration::from_secs(30);
 
 /// How long a login process that does not ask any more comes before others. The first client of a queue asks four times a
@@ -182,7 +182,7 @@ impl Admission {
         others.any(|(_, front)| front.since + SAME_TIME < since)
     }
 
-    /// Forgets the rooms and queues of which nothing is heard any more.
+    /// Forgets the rooms and queues without recent reports.
     pub fn expire(&mut self, now: Duration) {
         self.rooms.retain(|_, room| room.until > now);
         self.fronts.retain(|_, front| front.asked + FRONT_KEPT > now);

@@ -1,12 +1,12 @@
-//! How long a director was unable to hear anything. Pure: time is an input.
+//! How long a director was unable to receive anything. Pure: time is an input.
 
 use std::time::Duration;
 
-/// Intervals of heartbeats between two times at which a director that hears everything attends, at most.
+/// Intervals of heartbeats between two times at which a director that receives everything attends, at most.
 const USUAL_BEATS: u32 = 2;
 
-/// When a director last attended to what it receives. One that waits for the store, or gets no processor, hears nobody:
-/// its own pause must not count as the silence of others (rule D2).
+/// When a director last attended to what it receives. One that waits for the store, or gets no processor, receives
+/// nothing: its own pause must not count as the silence of others (rule D2).
 #[derive(Clone, Copy, Debug)]
 pub struct Attention {
     last: Duration,

@@ -1,7 +1,7 @@
 //! Balance: the division of a realm's spaces among its cell owners, and its changes as loads change. Pure: time is an
 //! input.
 //!
-//! The shell passes in the owners' load reports ([`Balance::hear`]) and asks for the map at each beat
+//! The shell passes in the owners' load reports ([`Balance::receive`]) and asks for the map at each beat
 //! ([`Balance::draw`]). Store a new map, together with [`Balance::trees`], before any process receives it: the stored
 //! map is authoritative, and the next director continues from it ([`Balance::resume`]) with nothing else.
 
@@ -113,8 +113,8 @@ impl Balance {
     }
 
     /// Applies an owner's load report.
-    pub fn hear(&mut self, now: Duration, owner: OwnerId, load: Load) {
-        self.loads.hear(now, owner, load);
+    pub fn receive(&mut self, now: Duration, owner: OwnerId, load: Load) {
+        self.loads.receive(now, owner, load);
     }
 
     /// The next map, if it differs: not before [`MAP_PERIOD`] after the previous one. `live` are the cell owners with

@@ -2,8 +2,8 @@
 //! time is an input.
 //!
 //! A start waits for the desired number of processes. A stop goes through its stages one by one; a stage is over when
-//! every process that it concerns has reported so or is gone. The shell passes reports in ([`Lifecycle::hear`]), sends
-//! processes the stage in its answers, and calls [`Lifecycle::advance`] at each beat.
+//! every process that it concerns has reported so or is gone. The shell passes reports in ([`Lifecycle::receive`]),
+//! sends processes the stage in its answers, and calls [`Lifecycle::advance`] at each beat.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -192,7 +192,7 @@ impl Lifecycle {
 
     /// Applies a report, at `now`, from a process of a service. A director that has just begun to lead learns from it
     /// that the realm is stopping.
-    pub fn hear(&mut self, now: Duration, process: ProcessId, service: &str, progress: Progress) {
+    pub fn receive(&mut self, now: Duration, process: ProcessId, service: &str, progress: Progress) {
         if progress.announced > self.stage() {
             self.phase = stopping(progress.announced, now, Duration::ZERO);
         }
@@ -344,7 +344,7 @@ mod tests {
     fn running() -> Lifecycle {
         let mut lifecycle = Lifecycle::new(Desired::default(), false);
         for (process, service) in some_processes() {
-            lifecycle.hear(NONE, process, service, Progress::default());
+            lifecycle.receive(NONE, process, service, Progress::default());
         }
         lifecycle
     }
@@ -354,12 +354,12 @@ mod tests {
         let desired = Desired { bases: 2, cells: 1 };
         let mut lifecycle = Lifecycle::new(desired, true);
         assert!(!lifecycle.grants());
-        lifecycle.hear(NONE, ProcessId(1), "base", Progress::default());
-        lifecycle.hear(NONE, ProcessId(3), "cell", Progress::default());
+        lifecycle.receive(NONE, ProcessId(1), "base", Progress::default());
+        lifecycle.receive(NONE, ProcessId(3), "cell", Progress::default());
         assert!(!lifecycle.grants());
         let missing = lifecycle.missing().expect("a base is missing");
         assert!(missing.starts_with("1 of 2 base"), "{missing}");
-        lifecycle.hear(NONE, ProcessId(2), "base", Progress::default());
+        lifecycle.receive(NONE, ProcessId(2), "base", Progress::default());
         assert!(lifecycle.grants());
         lifecycle.left(ProcessId(2));
         lifecycle.advance(at(10_000));
@@ -373,12 +373,12 @@ mod tests {
     #[test]
     fn a_start_waits_for_cells_when_all_bases_are_there() {
         let mut lifecycle = Lifecycle::new(Desired { bases: 1, cells: 2 }, true);
-        lifecycle.hear(NONE, ProcessId(1), "base", Progress::default());
-        lifecycle.hear(NONE, ProcessId(2), "cell", Progress::default());
+        lifecycle.receive(NONE, ProcessId(1), "base", Progress::default());
+        lifecycle.receive(NONE, ProcessId(2), "cell", Progress::default());
         assert!(!lifecycle.grants());
         let missing = lifecycle.missing().expect("a cell is missing");
         assert!(missing.contains("1 of 2 cell"), "{missing}");
-        lifecycle.hear(NONE, ProcessId(3), "cell", Progress::default());
+        lifecycle.receive(NONE, ProcessId(3), "cell", Progress::default());
         assert!(lifecycle.grants());
     }
 
@@ -391,12 +391,12 @@ mod tests {
             .into_iter()
             .partition::<Vec<_>, _>(|(_, service)| *service == "login");
         for (process, service) in login.into_iter().chain(holders.clone()) {
-            lifecycle.hear(NONE, process, service, done(Stage::Announced));
+            lifecycle.receive(NONE, process, service, done(Stage::Announced));
         }
         assert_eq!(lifecycle.advance(NONE), Some(Stage::Parting));
         for (process, service) in holders {
             assert_eq!(lifecycle.advance(NONE), None, "{service} is at work");
-            lifecycle.hear(NONE, process, service, done(Stage::Parting));
+            lifecycle.receive(NONE, process, service, done(Stage::Parting));
         }
         assert_eq!(
             lifecycle.advance(NONE),
@@ -422,7 +422,7 @@ mod tests {
                 if Stage::ending(&service) == Some(stage) {
                     lifecycle.left(process);
                 } else {
-                    lifecycle.hear(now, process, &service, done(stage));
+                    lifecycle.receive(now, process, &service, done(stage));
                 }
             }
             passed.extend(lifecycle.advance(now));
@@ -436,7 +436,7 @@ mod tests {
         let mut lifecycle = running();
         lifecycle.stop(NONE, at(500));
         for (process, service) in some_processes() {
-            lifecycle.hear(at(100), process, service, done(Stage::Announced));
+            lifecycle.receive(at(100), process, service, done(Stage::Announced));
         }
         assert_eq!(lifecycle.advance(at(400)), None, "the game is left its time");
         assert_eq!(lifecycle.stop(at(450), at(60_000)), Stage::Announced);
@@ -452,7 +452,7 @@ mod tests {
     fn a_stage_that_hangs_is_reported_and_skipped_once() {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
-        let hears = |lifecycle: &mut Lifecycle, now: Duration| {
+        let report_all = |lifecycle: &mut Lifecycle, now: Duration| {
             for (process, service) in some_processes() {
                 let waits = "the log is blocked".to_owned();
                 let progress = match service {
@@ -463,15 +463,15 @@ mod tests {
                     },
                     _ => done(lifecycle.stage()),
                 };
-                lifecycle.hear(now, process, service, progress);
+                lifecycle.receive(now, process, service, progress);
             }
         };
         for second in 0..20 {
-            hears(&mut lifecycle, at(second * 1_000));
+            report_all(&mut lifecycle, at(second * 1_000));
             assert_eq!(lifecycle.advance(at(second * 1_000)), None);
             assert!(!lifecycle.is_overdue(at(second * 1_000)), "after {second} s");
         }
-        hears(&mut lifecycle, STAGE_TIMEOUT);
+        report_all(&mut lifecycle, STAGE_TIMEOUT);
         assert!(lifecycle.is_overdue(STAGE_TIMEOUT));
         let waiting: Vec<String> = lifecycle.waiting().iter().map(Waiting::to_string).collect();
         assert_eq!(waiting, ["base process 2: the log is blocked"]);
@@ -485,7 +485,7 @@ mod tests {
         let mut lifecycle = running();
         lifecycle.stop(NONE, NONE);
         for (process, service) in [some_processes()[0], some_processes()[2]] {
-            lifecycle.hear(at(2_900), process, service, done(Stage::Announced));
+            lifecycle.receive(at(2_900), process, service, done(Stage::Announced));
         }
         assert_eq!(
             lifecycle.advance(at(2_900)),
@@ -495,7 +495,7 @@ mod tests {
         assert_eq!(lifecycle.advance(SILENCE), Some(Stage::Parting));
 
         let mut next = Lifecycle::new(Desired { bases: 9, cells: 9 }, false);
-        next.hear(at(5_000), ProcessId(3), "cell", done(Stage::Writing));
+        next.receive(at(5_000), ProcessId(3), "cell", done(Stage::Writing));
         assert_eq!(next.stage(), Stage::Writing);
         assert!(!next.grants());
         assert_eq!(next.advance(at(5_000)), Some(Stage::Written));
@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn each_service_ends_in_its_own_stage_and_db_in_the_last() {
         let mut lifecycle = running();
-        lifecycle.hear(NONE, ProcessId(4), "db", Progress::default());
+        lifecycle.receive(NONE, ProcessId(4), "db", Progress::default());
         lifecycle.stop(NONE, NONE);
         let mut ended = Vec::new();
         for stage in &Stage::ALL[1..] {

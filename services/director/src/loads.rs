@@ -60,7 +60,7 @@ impl Weight<'_> {
 
 impl Loads {
     /// Applies an owner's report.
-    pub(crate) fn hear(&mut self, now: Duration, owner: OwnerId, load: Load) {
+    pub(crate) fn receive(&mut self, now: Duration, owner: OwnerId, load: Load) {
         let all: f64 = load.survey.spaces.values().map(|space| space.units).sum();
         let measured = (load.busy + NOMINAL_RATE * PRIOR) / (all + PRIOR);
         let rate = self.known.get(&owner).map_or(measured, |known| {

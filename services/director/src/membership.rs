@@ -31,7 +31,7 @@ const MOST_RETURNS: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "two processes report as process {process}, over connections {present} and {refused}: a machine with a running \
-     process was probably copied or restored from a snapshot; the process on connection {refused} is told to end. Start \
+     process was probably copied or restored from a snapshot; the process on connection {refused} must end. Start \
      processes of a realm on each machine, and do not copy machines while they run"
 )]
 pub struct Duplicate {
@@ -178,15 +178,15 @@ pub struct Membership {
     /// Until then silence proves nothing: this director has not listened for [`SILENCE`] yet, and there may be holders
     /// whose beats it has not received.
     learns_until: Duration,
-    /// When a process was heard last, or something decided.
+    /// When the last report arrived, or something was decided.
     now: Duration,
     closed: ClosedConnections,
     /// The owners of draining processes, and the process that is to follow each (rule D9).
     moves: BTreeMap<OwnerId, ProcessId>,
     /// While a change of definitions is prepared: the process of the next definitions that follows each owner.
     staged: Option<BTreeMap<OwnerId, ProcessId>>,
-    /// The connections of the holders: as in the store when this director began to listen, or as heard since; empty for
-    /// one that has released the owner, or has left.
+    /// The connections of the holders: as in the store when this director began to listen, or as reported since; empty
+    /// for one that has released the owner, or has left.
     connections: BTreeMap<OwnerId, String>,
 }
 
@@ -244,7 +244,7 @@ impl Membership {
     }
 
     /// Applies a process's heartbeat, unless [`Self::check`] refuses it.
-    pub fn hear(&mut self, now: Duration, beat: Beat) {
+    pub fn receive(&mut self, now: Duration, beat: Beat) {
         let Ok((former, returns)) = self.track(&beat) else {
             return;
         };
@@ -351,13 +351,13 @@ impl Membership {
         &self.closed
     }
 
-    /// Takes a pause of this director that has ended at `now` off every silence: it could hear nobody.
+    /// Takes a pause of this director that has ended at `now` off every silence: it could receive nothing.
     pub fn skip(&mut self, now: Duration, pause: Duration) {
         if self.learns_until > now.saturating_sub(pause) {
             self.learns_until += pause;
         }
         for member in self.members.values_mut() {
-            // It may have been heard after the pause.
+            // Its report may have arrived after the pause.
             member.last_beat = now.min(member.last_beat + pause);
             member.closed = member.closed.map(|since| now.min(since + pause));
         }
@@ -378,8 +378,8 @@ impl Membership {
         closed.min().map(|since| since + RECONNECTION)
     }
 
-    /// Applies a process's notice that it stops. A process that this director has not heard may be planned to hold its
-    /// owners.
+    /// Applies a process's notice that it stops. A process that has not reported to this director may be planned to
+    /// hold its owners.
     pub fn leave(&mut self, process: ProcessId) {
         let owned: Vec<OwnerId> = self.owned(process).collect();
         self.connections
@@ -440,7 +440,7 @@ impl Membership {
     }
 
     /// Names all owners in a map, and the base owner on which the realm begins. What the map has stays: a new leader may
-    /// not have heard of all owners yet. Returns whether anything was added.
+    /// not have reports of all owners yet. Returns whether anything was added.
     pub fn name_owners(&self, map: &mut SpaceMap) -> bool {
         let before = (map.bootstrap, map.bases.len(), map.cells.len());
         map.bootstrap = map.bootstrap.or_else(|| self.first_owner(OwnerKind::Base));
@@ -480,8 +480,8 @@ impl Membership {
             let connection = self.connections.get(&owner);
             let has_ended = connection.is_some_and(|name| name.is_empty() || self.closed.contains(name));
             let is_released = connection.is_some_and(String::is_empty);
-            // A planned process may not be ready at this moment, but clients connect to it. One that this director has
-            // not heard may be planned to hold a released owner.
+            // A planned process may not be ready at this moment, but clients connect to it. One that has not reported
+            // may be planned to hold a released owner.
             let next = self.moves.get(&owner).copied();
             let may_choose = self.may_choose(kind) || !is_released;
             let free = || self.least_loaded(kind, &load).filter(|_| may_choose);

@@ -542,7 +542,7 @@ impl TestRealm {
     pub fn reconnect(&mut self, player: usize) {
         if let Some(attempt) = self.players[player].cut_off.take() {
             let reason = CloseReason::Lost;
-            self.tell(player, ClientInput::Disconnected { attempt, reason });
+            self.give_core(player, ClientInput::Disconnected { attempt, reason });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Files that tell others where a process listens.
+//! Files with the address on which a process listens, for others.
 
 use std::{fs, io, path::Path};
 

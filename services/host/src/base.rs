@@ -36,7 +36,7 @@ use crate::{
     front::{Front, FrontError},
     health::Health,
     holder::Notice,
-    holder_set::{HolderSet, Holders, NotTold, OwnerSetup},
+    holder_set::{HolderSet, Holders, NotSent, OwnerSetup},
     inquiries::Inquiries,
     move_pace::moments,
     nats::Subscription,
@@ -165,7 +165,7 @@ impl Service {
             tokio::select! {
                 Some(event) = arrivals.recv() => self.arrive(event),
                 notice = notices.recv() => match notice {
-                    Some(notice) => self.hear(notice).await,
+                    Some(notice) => self.handle_notice(notice).await,
                     None => return,
                 },
                 Some(request) = requests.next() => self.open(request).await,
@@ -199,7 +199,7 @@ impl Service {
                     self.process.metrics.client_calls.add(1);
                 }
                 let trace = self.calls.arrive(connection, &frame);
-                self.tell_owner(
+                self.forward(
                     connection,
                     BaseInput::Frame {
                         connection,
@@ -211,7 +211,7 @@ impl Service {
             Arrival::Datagram(datagram) => {
                 // Movement is volatile: a holder that lags does without it.
                 if let Some(owner) = self.connections.owner(connection) {
-                    let _ = self.holders.tell(owner, BaseInput::Datagram { connection, datagram });
+                    let _ = self.holders.send(owner, BaseInput::Datagram { connection, datagram });
                 }
             }
             Arrival::Closed(reason) => {
@@ -222,7 +222,7 @@ impl Service {
                 self.early.retain(|(early, ..)| *early != connection);
                 if let Some(owner) = self.connections.close(connection) {
                     // The next holder of the owner finds its clients disconnected.
-                    let _ = self.holders.tell(owner, BaseInput::Closed { connection });
+                    let _ = self.holders.send(owner, BaseInput::Closed { connection });
                 }
             }
         }
@@ -234,7 +234,7 @@ impl Service {
         self.connections.greet(connection, owner);
         self.calls.greet(connection, &hello);
         let fresh_token = Secret(process::random());
-        self.tell(
+        self.send_to_owner(
             connection,
             owner,
             BaseInput::Hello {
@@ -257,15 +257,15 @@ impl Service {
         }
     }
 
-    /// Tells the clients of an owner which process is about to hold it, one after the other over this time.
+    /// Notifies the clients of an owner, one after the other over this time, which process is about to hold it.
     fn announce(&mut self, (owner, epoch): (OwnerId, Epoch), address: &str, spread: Duration) {
         let Some(located) = process::located(owner, epoch, address) else {
             return;
         };
         let mut body = Vec::new();
         ToClient::Moving(located).write(&mut body);
-        let told = self.connections.announce(owner, body.clone()).into_iter();
-        let frames: Vec<EdgeCommand> = told
+        let connections = self.connections.announce(owner, body.clone()).into_iter();
+        let frames: Vec<EdgeCommand> = connections
             .map(|connection| EdgeCommand::Frame {
                 connection,
                 body: body.clone(),
@@ -281,22 +281,22 @@ impl Service {
         });
     }
 
-    fn tell_owner(&mut self, connection: ConnectionId, input: BaseInput) {
+    fn forward(&mut self, connection: ConnectionId, input: BaseInput) {
         if let Some(owner) = self.connections.owner(connection) {
-            self.tell(connection, owner, input);
+            self.send_to_owner(connection, owner, input);
         }
     }
 
-    fn tell(&self, connection: ConnectionId, owner: OwnerId, input: BaseInput) {
-        let reason = match self.holders.tell(owner, input) {
+    fn send_to_owner(&self, connection: ConnectionId, owner: OwnerId, input: BaseInput) {
+        let reason = match self.holders.send(owner, input) {
             Ok(()) => return,
-            Err(NotTold::NotHeld) => CloseReason::Moved,
-            Err(NotTold::Full) => CloseReason::Full,
+            Err(NotSent::NotHeld) => CloseReason::Moved,
+            Err(NotSent::Full) => CloseReason::Full,
         };
         self.edge.apply(EdgeCommand::Close { connection, reason });
     }
 
-    async fn hear(&mut self, notice: Notice) {
+    async fn handle_notice(&mut self, notice: Notice) {
         match notice {
             Notice::Moving(owner, epoch, address, spread) => self.announce((owner, epoch), &address, spread),
             Notice::Staying(owner) => self.connections.forget_move(owner),
@@ -469,7 +469,7 @@ impl Service {
 
     /// Another base process holds the owner and will answer: silence is no refusal.
     fn pass_on(&mut self, owner: OwnerId, asker: (Subject, u64), request: u64, input: BaseInput) {
-        if self.holders.tell(owner, input).is_ok() {
+        if self.holders.send(owner, input).is_ok() {
             self.asked.insert(request, asker);
             if self.asked.len() > REQUESTS {
                 self.asked.pop_first();

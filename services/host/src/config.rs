@@ -94,7 +94,7 @@ pub struct Config {
     pub http: Option<SocketAddr>,
     /// Address to listen on, for services that clients connect to.
     pub listen: SocketAddr,
-    /// Address that clients are told to connect to, `HOST:PORT`, if it is not the listen address.
+    /// Address that clients are given to connect to, `HOST:PORT`, if it is not the listen address.
     pub advertise: Option<String>,
     /// The certificate that is shown to clients, if it is not a development certificate.
     pub certificate: Option<CertificateFiles>,

@@ -269,13 +269,13 @@ async fn stand_by(
     }
 }
 
-/// Time within which a new director hears every live process, also one whose last heartbeat got no answer.
-const HEARS_ALL_AFTER: Duration = BEAT.saturating_add(BEAT_TIMEOUT);
+/// Time within which every live process reports to a new director, also one whose last heartbeat got no answer.
+const ALL_REPORTS_AFTER: Duration = BEAT.saturating_add(BEAT_TIMEOUT);
 
 /// A director that leads.
 struct Leader {
     grants: Grants,
-    /// When it began to lead.
+    /// When it began to lead, plus its pauses until all processes had reported.
     since: Duration,
     plan: Plan,
     realm: Realm,
@@ -346,8 +346,8 @@ async fn lead(
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let link = bus.state();
     loop {
-        // Without its connection it hears nobody, and judges nobody.
-        let hears = matches!(*link.borrow(), LinkState::Up { .. });
+        // Without its connection it receives no reports, and judges no process.
+        let is_connected = matches!(*link.borrow(), LinkState::Up { .. });
         leader.go_on_changing(reach, &answers).await?;
         leader.summon(reach).await;
         let deadline = leader.membership.deadline();
@@ -360,7 +360,7 @@ async fn lead(
                 leader.resign().await;
                 return Ok(());
             }
-            () = clock::until(deadline), if hears => leader.replace_dead().await?,
+            () = clock::until(deadline), if is_connected => leader.replace_dead().await?,
             Some(answer) = answered.recv() => leader.definitions_answered(answer).await?,
             request = requests.next() => {
                 let Some(request) = request else { return Ok(()) };
@@ -373,7 +373,7 @@ async fn lead(
                         tracing::info!("the realm is stopped");
                         return Ok(());
                     }
-                } else if hears {
+                } else if is_connected {
                     leader.beat(bus.connection()).await?;
                 }
                 if leader.lifecycle.stage() > Stage::Running {
@@ -518,18 +518,30 @@ impl Leader {
         }
     }
 
-    /// Forgets the processes that count as dead.
-    fn expire(&mut self) {
+    /// Takes a pause of this director that has just ended off all durations that it measures. Called before any input
+    /// is handled.
+    fn attend(&mut self) {
         let now = monotonic();
         let pause = self.attention.attend(now);
         if !pause.is_zero() {
-            tracing::info!(?pause, "heard nobody for a time, which counts as no silence of others");
+            tracing::info!(
+                ?pause,
+                "received nothing for a time, which counts as no silence of others"
+            );
+            if !self.has_all_reports(now.saturating_sub(pause)) {
+                self.since += pause;
+            }
             self.membership.skip(now, pause);
             for since in self.unheld.values_mut() {
                 *since = now.min(*since + pause);
             }
         }
-        self.membership.expire(now);
+    }
+
+    /// Forgets the processes that count as dead.
+    fn expire(&mut self) {
+        self.attend();
+        self.membership.expire(monotonic());
         self.services.retain(|process, _| self.membership.is_alive(*process));
         self.apart.retain(|process| self.membership.is_alive(*process));
     }

@@ -17,7 +17,7 @@ use crate::{
 pub struct Front {
     /// Address to listen on; with port 0 the system chooses.
     pub listen: SocketAddr,
-    /// Address that clients are told to connect to, `HOST:PORT`, if it is not the listen address; port 0 is the port
+    /// Address that clients are given to connect to, `HOST:PORT`, if it is not the listen address; port 0 is the port
     /// that we listen on.
     pub advertise: Option<String>,
     /// A certificate signed by an authority. Without it, a development certificate is shown.

@@ -100,7 +100,7 @@ pub enum Notice {
     /// Outputs of its core that are not for another owner, in order.
     Outputs(OwnerId, Vec<Output>),
     /// Another process, with this client address, is about to hold the owner, which is held in this epoch. The clients
-    /// are told over this time.
+    /// are notified over this time.
     Moving(OwnerId, Epoch, String, Duration),
     /// The owner stays here after all.
     Staying(OwnerId),
@@ -158,7 +158,7 @@ pub struct Wires<I> {
     pub lifecycle_events: Arc<AtomicU64>,
     /// Progress of the holder.
     pub stage: watch::Sender<Stage>,
-    /// Notified when the owner is taken over: the director tells clients where it is once it knows.
+    /// Notified when the owner is taken over: the director sends clients its address once it knows it.
     pub changed: Arc<Notify>,
 }
 
@@ -290,15 +290,16 @@ pub(crate) async fn hold<R>(
     let mut troubles = Troubles::default();
     let mut gauge = Gauge::new();
     let mut command_after = None;
+    let definitions = process.schema.fingerprint();
     loop {
         let poll = |held: &mut Held<R>| held.owner.poll_output(process.clock.now());
         send_outputs(&process, driver.core_mut(), &wires, |held| gauge.during(|| poll(held))).await;
         if let Some(stop) = driver.core().stopped() {
             tracing::info!(%owner, %epoch, %stop, "no longer holds the owner");
-            troubles.tell_all(driver.core_mut());
+            troubles.report_all(driver.core_mut());
             return;
         }
-        troubles.tell(driver.core_mut());
+        troubles.report(driver.core_mut());
         if let Some(settled) = inspections.is_asked().then(|| driver.core().owner.settled()).flatten() {
             inspections.answer(&process, settled).await;
         }
@@ -308,7 +309,7 @@ pub(crate) async fn hold<R>(
         let packets_due = driver.core().packets.deadline();
         tokio::select! {
             message = messages.next() => match message {
-                Some(message) => gauge.during(|| hear(&mut driver, &mut messages, (message, process.schema.fingerprint()))),
+                Some(message) => gauge.during(|| handle_messages(&mut driver, &mut messages, (message, definitions))),
                 None => return,
             },
             command = next_command(&mut command_after, &mut wires.commands) => match command {
@@ -404,7 +405,7 @@ async fn end<R>(
 {
     let (owner, epoch) = (driver.core().owner.state().owner, driver.core().epoch);
     let tip = finish(process, driver, wires).await;
-    troubles.tell_all(driver.core_mut());
+    troubles.report_all(driver.core_mut());
     if let Some(tip) = tip {
         release(process, owner, epoch).await;
         if closes {
@@ -487,12 +488,12 @@ struct Troubles {
 }
 
 impl Troubles {
-    fn tell<R: Role>(&mut self, held: &mut Held<R>) {
+    fn report<R: Role>(&mut self, held: &mut Held<R>) {
         const EVERY: Duration = Duration::from_secs(1);
         self.count(held);
         let now = clock::mono();
         if self.last_logged.is_none_or(|last| now.since(last) >= EVERY) {
-            self.tell_all(held);
+            self.report_all(held);
         }
     }
 
@@ -503,7 +504,7 @@ impl Troubles {
     }
 
     /// Reports what is left: the holder ends.
-    fn tell_all<R: Role>(&mut self, held: &mut Held<R>) {
+    fn report_all<R: Role>(&mut self, held: &mut Held<R>) {
         self.count(held);
         while let Some(trouble) = held.owner.poll_trouble() {
             self.last_logged = Some(clock::mono());
@@ -561,7 +562,7 @@ impl Inspections {
 
 /// Handles messages written under these definitions. Those of other definitions are dropped: their senders have ended,
 /// and the next holders resend what must arrive (rule M7).
-fn hear<R: Role>(
+fn handle_messages<R: Role>(
     driver: &mut Driver<Held<R>>,
     messages: &mut KeptMessages,
     (first, definitions): (async_nats::Message, Hash),

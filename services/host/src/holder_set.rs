@@ -89,9 +89,9 @@ impl<I> Clone for Holders<I> {
     }
 }
 
-/// Why an input was not passed on.
+/// Why an input was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotTold {
+pub enum NotSent {
     /// The owner is not held here.
     NotHeld,
     /// Its holder's queue is full.
@@ -103,17 +103,17 @@ impl<I> Holders<I> {
     ///
     /// # Errors
     /// When the owner is not held here, or its holder's queue is full.
-    pub fn tell(&self, owner: OwnerId, input: I) -> Result<(), NotTold> {
-        self.tell_core(owner, Input::Role(input))
+    pub fn send(&self, owner: OwnerId, input: I) -> Result<(), NotSent> {
+        self.send_core(owner, Input::Role(input))
     }
 
-    /// As [`Self::tell`], with an input that is the same for all roles.
-    pub(crate) fn tell_core(&self, owner: OwnerId, input: Input<I>) -> Result<(), NotTold> {
+    /// As [`Self::send`], with an input that is the same for all roles.
+    pub(crate) fn send_core(&self, owner: OwnerId, input: Input<I>) -> Result<(), NotSent> {
         let commands = self.commands.read().unwrap_or_else(PoisonError::into_inner);
-        let commands = commands.get(&owner).ok_or(NotTold::NotHeld)?;
+        let commands = commands.get(&owner).ok_or(NotSent::NotHeld)?;
         commands.try_send(Command::Core(input)).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => NotTold::Full,
-            mpsc::error::TrySendError::Closed(_) => NotTold::NotHeld,
+            mpsc::error::TrySendError::Full(_) => NotSent::Full,
+            mpsc::error::TrySendError::Closed(_) => NotSent::NotHeld,
         })
     }
 
@@ -270,7 +270,7 @@ where
                 }
                 Some(_) = summons.next() => beat.reset_immediately(),
                 () = changed.notified() => beat.reset_immediately(),
-                // Over another connection: the director need not wait to hear from this process (rule D2).
+                // Over another connection: the director need not wait for a report of this process (rule D2).
                 Ok(()) = link.changed() => beat.reset_immediately(),
                 item = notifications.next() => self.spread(item),
             }
@@ -431,7 +431,7 @@ where
             }
         }
         self.follow(&orders.follow);
-        self.tell_map().await;
+        self.send_map().await;
         Some(orders)
     }
 
@@ -566,7 +566,7 @@ where
     /// Sends the map to the holders that do not have it yet; one whose queue is full gets it with a later beat. Only a
     /// holder that has the map is visible to the rest of the service: a player who came in before there is a world
     /// would not get into it.
-    async fn tell_map(&mut self) {
+    async fn send_map(&mut self) {
         let mut first = Vec::new();
         let uninformed = self.held.iter_mut().filter(|(_, held)| held.map < self.map.version);
         for (owner, held) in uninformed {

@@ -52,10 +52,10 @@ impl<I: Send + Sync + 'static> Inquiries<I> {
     /// Answers an inquiry, within the timeout.
     pub(crate) fn answer(&self, owner: OwnerId, (entity, number): (EntityId, CallNumber), inquiry: Inquiry) {
         let (process, holders) = (Arc::clone(&self.process), self.holders.clone());
-        let tell = move |answer| {
+        let deliver = move |answer| {
             let answered = Answered { entity, number, answer };
             // A holder that has ended or lags gets no answer: the deadline handles that.
-            if holders.tell_core(owner, Input::Inquired(answered)).is_err() {
+            if holders.send_core(owner, Input::Inquired(answered)).is_err() {
                 tracing::debug!(
                     %owner,
                     %entity,
@@ -65,11 +65,11 @@ impl<I: Send + Sync + 'static> Inquiries<I> {
         };
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             let busy = format!("{AT_ONCE} inquiries are pending; try again in a moment");
-            return tell(Answer::Result(Err(NotLearned::Refused(busy))));
+            return deliver(Answer::Result(Err(NotLearned::Refused(busy))));
         };
         tokio::spawn(async move {
             let answer = tokio::time::timeout(TIMEOUT, answer(&process, owner, inquiry)).await;
-            tell(answer.unwrap_or(Answer::Result(Err(NotLearned::Late))));
+            deliver(answer.unwrap_or(Answer::Result(Err(NotLearned::Late))));
             drop(permit);
         });
     }

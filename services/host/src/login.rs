@@ -163,8 +163,8 @@ async fn serve(
             Some(event) = arrivals.recv() => service.arrive(event),
             Some(input) = answered.recv() => service.handle(input),
             () = clock::until(deadline) => service.handle(Input::Time),
-            Some(news) = service.counting.news.next() => service.hear(&news),
-            Some(request) = service.counting.requests.next() => service.tell_counts(request),
+            Some(news) = service.counting.news.next() => service.handle_notification(&news),
+            Some(request) = service.counting.requests.next() => service.send_counts(request),
             _ = beat.tick() => asker.beat(),
             _ = summary.tick() => service.summarise(),
             Ok(()) = link.changed() => beat.reset_immediately(),
@@ -299,14 +299,14 @@ impl Service {
     }
 
     /// A notification of another login process.
-    fn hear(&mut self, news: &async_nats::Message) {
-        if let Some(input) = self.counting.heard(&news.payload) {
+    fn handle_notification(&mut self, news: &async_nats::Message) {
+        if let Some(input) = self.counting.input_of(&news.payload) {
             self.handle(input);
         }
     }
 
     /// Another login process starts.
-    fn tell_counts(&self, request: async_nats::Message) {
+    fn send_counts(&self, request: async_nats::Message) {
         if let Some(reply) = request.reply {
             self.counting.answer(reply, &self.core.counts(clock::mono()));
         }
@@ -356,8 +356,8 @@ impl Service {
                     LoginAnswer::Queued(queued).write(&mut body);
                     self.edge.apply(EdgeCommand::Frame { connection, body });
                 }
-                Output::Counted(counted) => self.counting.tell(&counted, false),
-                Output::Forgiven(name) => self.counting.tell(&Counted::Name(name), true),
+                Output::Counted(counted) => self.counting.publish(&counted, false),
+                Output::Forgiven(name) => self.counting.publish(&Counted::Name(name), true),
                 question => {
                     let (asker, answers) = (Arc::clone(&self.asker), self.answers.clone());
                     tokio::spawn(async move {
@@ -453,7 +453,7 @@ impl Asker {
     async fn leave(&self) {
         let said = self.process.beat(Report::without_owners(Presence::Leaves)).await;
         if let Err(error) = said {
-            tracing::debug!(%error, "could not tell the director that the process leaves");
+            tracing::debug!(%error, "could not notify the director that the process leaves");
         }
     }
 

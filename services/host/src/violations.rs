@@ -16,7 +16,7 @@ use annals_wire::client::{CallRefusal, CloseReason};
 /// Time between two messages about violations.
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum hosts that a summary tells apart.
+/// Maximum hosts that a summary lists separately.
 const MAX_HOSTS: usize = 4_096;
 
 /// What a client did against the protocol or its limits.

@@ -111,7 +111,7 @@ pub(crate) enum Step {
     /// Waits for db to check the account out to this base, or to the owner that it is activated on.
     CheckingOut {
         account: DatabaseId,
-        /// The base, as the director named it **before** the check-out is read: so the base can tell whether the
+        /// The base, as the director named it **before** the check-out is read: so the base knows whether the
         /// activation that the check-out stands for has ended.
         base: Located,
     },

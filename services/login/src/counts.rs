@@ -1,5 +1,5 @@
 //! What clients have tried: wrong credentials by name and by host, and registrations by host. All login processes of a
-//! realm count together: each tells the others what it counts, and a new one asks for what they have.
+//! realm count together: each sends the others what it counts, and a new one asks for what they have.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::{
     turns::Host,
 };
 
-/// Maximum counts that a process tells a new one: the newest of each kind.
-pub const MAX_TOLD: usize = 10_000;
+/// Maximum counts that a process sends to a new one: the newest of each kind.
+pub const MAX_SHARED_COUNTS: usize = 10_000;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,12 +75,12 @@ impl Counts {
     }
 
     /// The newest counts, each with the time until all of it is forgiven.
-    pub(crate) fn told(&self, now: Mono) -> Vec<(Counted, Duration)> {
+    pub(crate) fn newest(&self, now: Mono) -> Vec<(Counted, Duration)> {
         let names = self.names.newest(now).map(|(name, left)| (Counted::Name(name), left));
         let hosts = self.hosts.newest(now).map(|(host, left)| (Counted::Host(host), left));
         let registrations = self.registrations.newest(now);
         let registrations = registrations.map(|(host, left)| (Counted::Registration(host), left));
-        let each = MAX_TOLD / 3;
+        let each = MAX_SHARED_COUNTS / 3;
         names
             .take(each)
             .chain(hosts.take(each))

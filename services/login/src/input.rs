@@ -116,7 +116,7 @@ pub enum Output {
     Counted(Counted),
     /// The other login processes are to clear the counts of a name.
     Forgiven(Hash),
-    /// Tell a client its position in the queue.
+    /// Send a client its position in the queue.
     Queued { connection: ConnectionId, queued: Queued },
     /// Answer a client. It is the last output for its connection.
     Answer {

@@ -17,7 +17,7 @@ mod throttle;
 mod turns;
 
 pub use attempt::{LOGIN_WITHIN, TIMEOUT};
-pub use counts::{Counted, MAX_TOLD};
+pub use counts::{Counted, MAX_SHARED_COUNTS};
 pub use input::{
     AskId, Authenticated, Checkout, Input, NotCheckedOut, Opened, Output, Placed, RoomId, Unavailable, Verdict, Wanted,
     Wish, Wrong,

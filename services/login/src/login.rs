@@ -258,7 +258,7 @@ impl Login {
     /// What this process has counted, for one that starts: each with the time until it is forgiven.
     #[must_use]
     pub fn counts(&self, now: Mono) -> Vec<(Counted, Duration)> {
-        self.counts.told(now)
+        self.counts.newest(now)
     }
 
     fn begin(&mut self, now: Mono, client: Asking, request: LoginRequest, ticket: Secret) {

@@ -36,8 +36,8 @@ pub(crate) struct Place {
     /// When the client was authenticated.
     pub(crate) since: Mono,
     client: Client,
-    /// What the client was told last, and when.
-    told: Option<(Queued, Mono)>,
+    /// What the client was sent last, and when.
+    last_sent: Option<(Queued, Mono)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Place {
             host,
             since,
             client: Client::Here(connection),
-            told: None,
+            last_sent: None,
         }
     }
 }
@@ -119,7 +119,7 @@ impl Places {
     ) -> Option<(PlaceNumber, Option<ConnectionId>)> {
         let number = *self.accounts.get(&account)?;
         let place = self.places.get_mut(&number)?;
-        place.told = None;
+        place.last_sent = None;
         match std::mem::replace(&mut place.client, Client::Here(connection)) {
             Client::Here(before) => Some((number, Some(before))),
             Client::Away { until } => {
@@ -176,22 +176,22 @@ impl Places {
         })
     }
 
-    /// What the client of a place is told when it comes.
-    pub(crate) fn tell(&mut self, now: Mono, number: PlaceNumber) -> Option<Queued> {
+    /// What the client of a place is sent when it comes.
+    pub(crate) fn position_of(&mut self, now: Mono, number: PlaceNumber) -> Option<Queued> {
         let queued = Queued {
             position: self.places.range(..=number).count() as u64,
             length: self.len() as u64,
         };
-        self.places.get_mut(&number)?.told = Some((queued, now));
+        self.places.get_mut(&number)?.last_sent = Some((queued, now));
         if self.news_at < now {
-            // Nobody was here to be told.
+            // No client was here to be notified.
             self.news_at = now.after(NEWS_EVERY);
         }
         Some(queued)
     }
 
-    /// The clients that are to be told their positions: those for whom something has changed, or that were told nothing
-    /// for long.
+    /// The clients that are due to be sent their positions: those for whom something has changed, or that were sent
+    /// nothing for long.
     pub(crate) fn news(&mut self, now: Mono) -> Vec<(ConnectionId, Queued)> {
         if now < self.news_at {
             return Vec::new();
@@ -204,12 +204,12 @@ impl Places {
                 return None;
             };
             let queued = Queued { position, length };
-            let is_due = place.told.is_none_or(|(told, at)| {
+            let is_due = place.last_sent.is_none_or(|(sent, at)| {
                 let since = now.since(at);
-                since >= NEWS_AT_LEAST || (told != queued && since >= NEWS_EVERY)
+                since >= NEWS_AT_LEAST || (sent != queued && since >= NEWS_EVERY)
             });
             is_due.then(|| {
-                place.told = Some((queued, now));
+                place.last_sent = Some((queued, now));
                 (connection, queued)
             })
         });

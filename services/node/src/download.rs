@@ -29,7 +29,7 @@ pub const MAX_DOWNLOADS: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
     pub id: DownloadId,
-    /// What the client is told that it is.
+    /// The description that the client receives.
     pub description: String,
     pub source: DownloadSource,
 }

@@ -118,7 +118,7 @@ impl OwnerContext {
     }
 
     /// Confirms an outbound call of a part that has ended, once all before it are confirmed: nothing waits for it, so
-    /// nothing else tells which calls are answered.
+    /// nothing else shows which calls are answered.
     pub(crate) fn settle_outbound_of_ended(&mut self, from: Address, number: CallNumber) {
         let link = Link { from, to: OUTSIDE };
         if self.oldest_unconfirmed(link) == Some(number) {

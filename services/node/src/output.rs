@@ -121,7 +121,7 @@ pub struct Played {
     pub newest: SessionId,
 }
 
-/// Why no session was opened, or no entity activated. Display is for the operator; the client is told only that the
+/// Why no session was opened, or no entity activated. Display is for the operator; the client receives only that the
 /// realm is busy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotOpened {
@@ -139,7 +139,7 @@ pub enum NotOpened {
     /// reason.
     #[error("another client of the account is connected, and the log-in asks for no replacement")]
     InUse,
-    /// The account was banned while it logged in. The next log-in tells the client why.
+    /// The account was banned while it logged in. The next log-in is answered with the reason.
     #[error("the account was banned a moment ago")]
     Banned,
     /// The realm is full, and the account has no session that the log-in could replace. The client waits.

@@ -269,7 +269,7 @@ impl<R: Role> Owner<R> {
             Input::Outbound(_) | Input::Inquired(_) if self.is_full() => {}
             Input::Outbound(answer) => self.cx.take_answer(self.role.around(), &answer),
             Input::Inquired(answered) => self.cx.take_inquired(self.role.around(), answered),
-            Input::Bus(envelope) => self.hear(envelope),
+            Input::Bus(envelope) => self.receive(envelope),
             Input::Role(input) => self.role.handle(&mut self.cx, input),
         }
         self.finish();
@@ -599,7 +599,7 @@ impl<R: Role> Owner<R> {
         });
     }
 
-    fn hear(&mut self, envelope: Envelope) {
+    fn receive(&mut self, envelope: Envelope) {
         let Envelope { from, epoch, message } = envelope;
         if from != self.cx.owner() && !self.cx.routes.admits(from, epoch) {
             return;

@@ -10,7 +10,7 @@ interface Transport {
 async function ask(): Promise<Transport> {
   const response = await fetch("/transport");
   if (!response.ok) {
-    throw new Error(`the server of this page does not tell how to reach the realm: ${await response.text()}`);
+    throw new Error(`the server of this page does not say how to reach the realm: ${await response.text()}`);
   }
   return (await response.json()) as Transport;
 }

@@ -36,7 +36,7 @@ export interface QueuePlace {
 
 /** What the page shows of an event. */
 export interface Watcher {
-  /** Something that the player is told, once. */
+  /** A notice to the player, shown once. */
   notice(text: string): void;
   /** Somebody speaks. */
   said(who: EntityId, text: string): void;

@@ -23,7 +23,7 @@ const DIRECTIONS = ["north", "north-east", "east", "south-east", "south", "south
 const HIT = 24;
 /** Pixels from the edge of the picture to the marks of what is beyond it. */
 const EDGE = 10;
-/** Hues by which avatars are told apart. */
+/** Hues that distinguish avatars. */
 const HUES = [210, 150, 275, 35, 185, 320, 95, 245];
 
 interface FloatingText {

@@ -102,7 +102,7 @@ export const AccountMethodId = {
 } as const;
 export type AccountMethodId = (typeof AccountMethodId)[keyof typeof AccountMethodId];
 
-/** What clients are told by the server: client methods. */
+/** Calls that clients receive from the server: client methods. */
 export interface AccountMethods {
   onAvatars(names: readonly string[]): void;
   onRefused(reason: string): void;
@@ -177,7 +177,7 @@ export const AvatarMethodId = {
 } as const;
 export type AvatarMethodId = (typeof AvatarMethodId)[keyof typeof AvatarMethodId];
 
-/** What clients are told by the server: client methods. */
+/** Calls that clients receive from the server: client methods. */
 export interface AvatarMethods {
   onEmote(emote: number): void;
   onPong(number: number): void;
@@ -245,7 +245,7 @@ export const MonsterMethodId = {
 } as const;
 export type MonsterMethodId = (typeof MonsterMethodId)[keyof typeof MonsterMethodId];
 
-/** What clients are told by the server: client methods. */
+/** Calls that clients receive from the server: client methods. */
 export interface MonsterMethods {
   onGrowl(): void;
   onDamage(damage: number, from: bigint): void;
@@ -275,7 +275,7 @@ export const ChestMethodId = {
 } as const;
 export type ChestMethodId = (typeof ChestMethodId)[keyof typeof ChestMethodId];
 
-/** What clients are told by the server: client methods. */
+/** Calls that clients receive from the server: client methods. */
 export interface ChestMethods {
 }
 

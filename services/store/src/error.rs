@@ -57,7 +57,7 @@ pub enum StoreError {
     /// [`limits::WATCHES`] watches are already waiting.
     #[error("{} watches are waiting already; drop some", limits::WATCHES)]
     TooManyWatches,
-    /// The commit may or may not have been applied. Only an idempotency key or a look at the data can tell; see
+    /// The commit may or may not have been applied. Only an idempotency key or a look at the data can decide; see
     /// [`crate::Store::run_once`].
     #[error("the answer to a commit was lost: the commit may have been applied or not")]
     CommitUnknown,

@@ -223,7 +223,7 @@ impl Segment {
     /// Splits the file of the segment `name` into its index and the stored bytes of its blocks.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if the file is not that segment, complete and intact as far as its index tells; the hash
+    /// [`StoreError::Corrupt`] if the file is not that segment, complete and intact as far as its index shows; the hash
     /// of each block is checked when it is [opened](Self::open).
     pub fn split(name: Hash, file: &[u8]) -> Result<(Self, Vec<&[u8]>), StoreError> {
         let mut fields = Fields::of("a segment", file);

@@ -152,7 +152,7 @@ fn compare(name: &str, world: &World) -> Vec<Figure> {
 fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
     let mut world = world.clone();
     let mut spent: Vec<Vec<Duration>> = vec![Vec::new(); ways.len()];
-    let mut told = vec![0; ways.len()];
+    let mut counts = vec![0; ways.len()];
     let mut pairs = vec![0_i64; ways.len()];
     let mut sums = vec![0_u64; ways.len()];
     let mut events = Vec::new();
@@ -178,7 +178,7 @@ fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
             }
             if tick >= WARM_UP {
                 spent[way].push(took);
-                told[way] += events.len();
+                counts[way] += events.len();
             }
         }
         assert!(sums.iter().all(|sum| *sum == sums[0]), "all see the same");
@@ -188,11 +188,11 @@ fn measure(world: &World, mut ways: Vec<Box<dyn Baseline>>) -> Vec<Cost> {
         times.sort_unstable();
         times[times.len() / 2]
     };
-    let costs = spent.into_iter().zip(told).zip(pairs);
+    let costs = spent.into_iter().zip(counts).zip(pairs);
     costs
-        .map(|((times, told), pairs)| Cost {
+        .map(|((times, events), pairs)| Cost {
             tick: middle(times),
-            events: told / MEASURED,
+            events: events / MEASURED,
             seen: pairs as f64 / world.places.len() as f64,
         })
         .collect()
@@ -265,8 +265,12 @@ impl Baseline for Ours {
 
     fn update(&mut self, events: &mut Vec<Event>) {
         let number = |entity: EntityId| u32::try_from(entity.0).unwrap_or(u32::MAX);
-        self.interest.update(&self.bodies, &self.observers, |told| {
-            events.push((number(told.observer), number(told.body), told.change == Change::Entered));
+        self.interest.update(&self.bodies, &self.observers, |update| {
+            events.push((
+                number(update.observer),
+                number(update.body),
+                update.change == Change::Entered,
+            ));
         });
     }
 }

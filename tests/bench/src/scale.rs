@@ -69,7 +69,7 @@ pub fn run() -> Vec<Figure> {
     for _ in 0..ATTEMPTS {
         let attempt = runtime.block_on(attempt(plan));
         eprintln!("  {attempt}");
-        let seen = attempt.told.in_view.max(1.0);
+        let seen = attempt.report.in_view.max(1.0);
         let is_like_asked = (seen / NEIGHBOURS - 1.0).abs() <= TOLERANCE;
         plan.radius *= (NEIGHBOURS / seen).sqrt();
         if !is_like_asked {
@@ -106,7 +106,7 @@ struct Plan {
 #[derive(Clone, Debug)]
 struct Attempt {
     bots: usize,
-    told: PhaseReport,
+    report: PhaseReport,
     cell: Snapshot,
     /// Cores used by each process.
     loads: Vec<(Process, Load)>,
@@ -114,7 +114,7 @@ struct Attempt {
 
 impl Attempt {
     fn is_served(&self) -> bool {
-        self.told.has_played && self.cell.tick.p99 <= WITHIN
+        self.report.has_played && self.cell.tick.p99 <= WITHIN
     }
 
     /// Cores used by all processes but the bots.
@@ -134,14 +134,14 @@ impl Attempt {
             "connected bots, {:.0} others in view of each, 10 Hz, at most {} kbit/s ({:.0} bytes/s came); whole realm on one core, \
              bots on the other; ticks p50 {:.1} ms, p99 {:.1} ms; the cell waited for the core {:.1} ms of each second; round trip \
              p50 {:.0} ms, p99 {:.0} ms",
-            self.told.in_view,
+            self.report.in_view,
             BANDWIDTH / 1_000,
-            self.told.bytes_per_second,
+            self.report.bytes_per_second,
             self.cell.tick.p50 as f64 * 1e-3,
             self.cell.tick.p99 as f64 * 1e-3,
             cell.waited * 1e3,
-            self.told.round_trips.p50_us as f64 * 1e-3,
-            self.told.round_trips.p99_us as f64 * 1e-3,
+            self.report.round_trips.p50_us as f64 * 1e-3,
+            self.report.round_trips.p99_us as f64 * 1e-3,
         );
         let mut figures = vec![Figure::alone("scale_bots_per_core", self.bots as f64, "bots", note)];
         let each = 1e6 / self.bots as f64;
@@ -180,7 +180,7 @@ impl std::fmt::Display for Attempt {
             "{} bots, {:.0} in view: {verdict}; tick p50 {} us, p99 {} us; cores: cell {:.2} (waited {:.2}), base {:.2}, nats {:.2}, \
              all {:.2}, bots {:.2}; {:.0} bytes/s each",
             self.bots,
-            self.told.in_view,
+            self.report.in_view,
             self.cell.tick.p50,
             self.cell.tick.p99,
             self.load("annals-cell").busy,
@@ -189,7 +189,7 @@ impl std::fmt::Display for Attempt {
             self.load("nats-server").busy,
             self.of_the_realm(),
             self.load("bots").busy,
-            self.told.bytes_per_second
+            self.report.bytes_per_second
         )
     }
 }
@@ -232,11 +232,11 @@ async fn attempt(plan: Plan) -> Attempt {
         .expect("services answer");
     let cell = found.iter().find(|found| found.service == "cell");
     let cell = cell.expect("the cell answers").report.metrics.clone();
-    let told = report(&mut bots, &reported).await;
+    let report = report(&mut bots, &reported).await;
     realm.stop().await;
     Attempt {
         bots: plan.bots,
-        told,
+        report,
         cell,
         loads,
     }

@@ -145,7 +145,7 @@ struct Rate {
 }
 
 impl Commits {
-    /// One turn. `written` returns how much the store has written, as far as it can tell.
+    /// One turn. `written` returns how much the store has written, as far as it knows.
     async fn run(&mut self, store: &Store, written: impl Fn() -> Written, in_flight: usize) {
         let warm = Instant::now() + WARM_UP;
         let end = warm + MEASURED;

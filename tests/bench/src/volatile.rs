@@ -96,12 +96,12 @@ pub fn run() -> Vec<Figure> {
         for loss in LOSSES {
             let cost = total(gait, Parts::Ground, RADIUS, loss);
             overall.add(cost);
-            figures.extend(told(&format!("volatile_{name}_loss{loss}"), cost));
+            figures.extend(figures_of(&format!("volatile_{name}_loss{loss}"), cost));
         }
     }
     for (name, parts, radius) in [("flying", Parts::Flying, RADIUS), ("near", Parts::Ground, NEAR_RADIUS)] {
         let cost = total(None, parts, radius, 0);
-        figures.extend(told(&format!("volatile_{name}_loss0"), cost));
+        figures.extend(figures_of(&format!("volatile_{name}_loss0"), cost));
     }
     figures.extend(paces());
     let note = format!("ground and yaw, all kinds of walk, 0 and 5 % lost; target {TARGET:.2}");
@@ -146,7 +146,7 @@ fn paces() -> Vec<Figure> {
     ]
 }
 
-fn told(name: &str, cost: Cost) -> Vec<Figure> {
+fn figures_of(name: &str, cost: Cost) -> Vec<Figure> {
     let rate = cost.updates as f64 / cost.client_seconds;
     let second = |bytes: u64| bytes as f64 / cost.client_seconds;
     vec![
@@ -194,7 +194,7 @@ pub fn measure((gait, parts): (Option<Gait>, Parts), radius: f32, loss: u64, see
     for tick in 0..ticks {
         crowd.step();
         let due: Vec<Motion> = crowd.due(radius).map(|body| body.motion(parts)).collect();
-        link.tell(tick, crowd.observer(), &due);
+        link.send(tick, crowd.observer(), &due);
     }
     Cost {
         client_seconds: ticks as f64 / 10.0,

@@ -51,7 +51,7 @@ const READ: Memory = Memory {
 };
 
 /// For movement decoders: a few bits can say for 1,024 entities that nothing is new, and each such datagram is kept.
-const TOLD: Memory = Memory {
+const MOVEMENTS: Memory = Memory {
     per_byte: 512 << 10,
     besides: 1 << 20,
 };
@@ -100,7 +100,7 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "movements",
         run: movements::movements,
-        memory: TOLD,
+        memory: MOVEMENTS,
     },
     decoder("bus_message", bus::bus_message),
     decoder("control_message", bus::control_message),

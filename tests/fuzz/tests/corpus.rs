@@ -71,7 +71,7 @@ fn make_ready(target: &Target) {
 
 /// Runs a target, and reports the input on failure.
 fn run(target: &Target, input: &[u8], from: &str) {
-    let told = Told { target, input, from };
+    let report = FailureReport { target, input, from };
     let peak = memory::peak(|| (target.run)(input));
     let allowed = target.memory.per_byte * input.len() + target.memory.besides;
     assert!(
@@ -79,17 +79,17 @@ fn run(target: &Target, input: &[u8], from: &str) {
         "{} bytes of input took {peak} of memory, more than {allowed}",
         input.len()
     );
-    drop(told);
+    drop(report);
 }
 
 /// Prints the origin of a failure.
-struct Told<'a> {
+struct FailureReport<'a> {
     target: &'a Target,
     input: &'a [u8],
     from: &'a str,
 }
 
-impl Drop for Told<'_> {
+impl Drop for FailureReport<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(

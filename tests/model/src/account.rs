@@ -68,7 +68,7 @@ pub struct AccountState {
 #[derive(Debug, Clone, Copy)]
 pub enum AccountStep {
     /// The part receives the next value.
-    Hear,
+    Receive,
     /// Without V5: the history records that the value has changed.
     Restate,
     /// The log acknowledges the state in memory.
@@ -106,7 +106,7 @@ impl Model for AccountModel {
         let ways = [
             (
                 state.memory.value < self.bounds.versions && !state.memory.owes,
-                AccountStep::Hear,
+                AccountStep::Receive,
             ),
             (state.memory.owes, AccountStep::Restate),
             (state.memory != state.log, AccountStep::Log),
@@ -134,22 +134,22 @@ impl Model for AccountModel {
     }
 
     fn words(&self, state: &AccountState, step: AccountStep, after: &AccountState) -> String {
-        let told = |sight: Option<Sight>| {
+        let description = |sight: Option<Sight>| {
             sight.map_or_else(String::new, |Sight { upto, value }| {
                 format!("{value} at history number {upto}")
             })
         };
         match step {
-            AccountStep::Hear => format!("the part receives the value {}", after.memory.value),
+            AccountStep::Receive => format!("the part receives the value {}", after.memory.value),
             AccountStep::Restate => format!("the change takes history number {}", after.memory.history),
             AccountStep::Log => format!("the log stores the value {}", after.log.value),
             AccountStep::Crash => "the process crashes, and another continues from the log".to_owned(),
             AccountStep::Begin => match state.client {
-                Some(sight) => format!("the client begins a view, and names {}", told(Some(sight))),
+                Some(sight) => format!("the client begins a view, and names {}", description(Some(sight))),
                 None => "the client begins a view, and names nothing".to_owned(),
             },
-            AccountStep::Show => format!("the client is sent {}", told(after.frame)),
-            AccountStep::Arrive => format!("the client sees {}", told(after.client)),
+            AccountStep::Show => format!("the client is sent {}", description(after.frame)),
+            AccountStep::Arrive => format!("the client sees {}", description(after.client)),
             AccountStep::Lose => "the frame is lost".to_owned(),
         }
     }
@@ -180,7 +180,7 @@ impl AccountModel {
 
     fn happen(&self, state: &mut AccountState, step: AccountStep) {
         match step {
-            AccountStep::Hear => {
+            AccountStep::Receive => {
                 state.memory.value += 1;
                 match (self.rules.has(Rule::V5Restated), self.rules.has(Rule::V5OneBatch)) {
                     (true, true) => state.restate(),

@@ -184,8 +184,9 @@ impl Model for CallsModel {
         };
         let quiet = state.logged == state.memory && caller.unconfirmed().is_none() && receiver.unconfirmed().is_none();
         let done = receiver.is_dead || caller.asked == receiver.did;
-        let told = !self.bounds.answers || caller.is_dead || receiver.is_dead || caller.heard == caller.asked;
-        quiet && done && told
+        let all_answered =
+            !self.bounds.answers || caller.is_dead || receiver.is_dead || caller.answered == caller.asked;
+        quiet && done && all_answered
     }
 
     fn is_fault(&self, step: CallsStep) -> bool {
@@ -433,7 +434,7 @@ impl CallsModel {
             }
         } else if found.awaiting & 1 << body != 0 {
             found.awaiting &= !(1 << body);
-            found.heard.push(body);
+            found.answered.push(body);
         }
     }
 

@@ -101,7 +101,7 @@ pub enum GivingStep {
     /// Y receives the next call and refuses the client.
     Refuse,
     /// X receives the next answer.
-    Hear,
+    Receive,
     /// The client connects to Y.
     Arrive,
     /// Nothing happens for a long time.
@@ -145,7 +145,7 @@ impl Model for GivingModel {
             (state.renewals > 0 && is_at_x, GivingStep::Renew),
             (called, GivingStep::Take),
             (called && state.refusals > 0 && y.session.is_none(), GivingStep::Refuse),
-            (state.next_answer().is_some(), GivingStep::Hear),
+            (state.next_answer().is_some(), GivingStep::Receive),
             (state.client.0 == At::OnItsWay && !y.has_come, GivingStep::Arrive),
             (state.pauses > 0 && !is_sent, GivingStep::Pause),
         ];
@@ -191,11 +191,11 @@ impl Model for GivingModel {
                 None => "Y receives the call".into(),
             },
             GivingStep::Refuse => "Y receives the call, and refuses".into(),
-            GivingStep::Hear if calls(after) > calls(state) => "X receives the answer, and calls Y again".into(),
-            GivingStep::Hear if after.memory[X].session.is_none() && state.memory[X].session.is_some() => {
+            GivingStep::Receive if calls(after) > calls(state) => "X receives the answer, and calls Y again".into(),
+            GivingStep::Receive if after.memory[X].session.is_none() && state.memory[X].session.is_some() => {
                 "X receives the answer, and gives up the session".into()
             }
-            GivingStep::Hear => "X receives the answer".into(),
+            GivingStep::Receive => "X receives the answer".into(),
             GivingStep::Arrive if after.client.0 == At::Rejected => {
                 format!(
                     "the client connects to Y with token {}, and is rejected",
@@ -262,9 +262,9 @@ impl GivingModel {
                 state.refusals -= 1;
                 state.memory[Y].answer(Answer::Refused);
             }
-            GivingStep::Hear => {
+            GivingStep::Receive => {
                 if let Some(answer) = state.next_answer() {
-                    self.hear(&mut state.memory[X], answer);
+                    self.receive(&mut state.memory[X], answer);
                 }
             }
             GivingStep::Arrive => {
@@ -293,7 +293,7 @@ impl GivingModel {
         }
     }
 
-    fn hear(&self, x: &mut Owner, answer: Answer) {
+    fn receive(&self, x: &mut Owner, answer: Answer) {
         x.taken += 1;
         if !x.waits {
             return;

@@ -52,7 +52,7 @@ enum Follows {
     Ready,
 }
 
-/// A process, as it is, or as the director heard of it last.
+/// A process, as it is, or as it was in its last report to the director.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Process {
     drains: bool,
@@ -81,11 +81,11 @@ enum Client {
 /// The director that leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Director {
-    heard: [Option<Process>; PROCESSES],
+    reports: [Option<Process>; PROCESSES],
     /// The process that is to hold the owner next.
     plan: Option<usize>,
     /// Whether every process that lives has had the time to report to it.
-    has_heard_all: bool,
+    has_all_reports: bool,
     /// Whether it knows that the holder in the store has died.
     knows_died: bool,
 }
@@ -128,7 +128,7 @@ pub enum MovingStep {
     /// The director grants the owner.
     Grant { to: usize, chosen: Option<usize> },
     /// Every process had the time to report to the new director.
-    HearAll,
+    ReceiveAllReports,
     /// Another process begins to drain.
     Drain,
     /// Another process dies.
@@ -149,8 +149,8 @@ impl Model for MovingModel {
             ..Process::default()
         });
         let director = Director {
-            heard: processes,
-            has_heard_all: true,
+            reports: processes,
+            has_all_reports: true,
             ..Director::default()
         };
         MovingState {
@@ -170,7 +170,7 @@ impl Model for MovingModel {
         for (process, found) in state.processes.iter().enumerate() {
             let Some(found) = found else { continue };
             let mut director = state.director;
-            director.heard[process] = Some(*found);
+            director.reports[process] = Some(*found);
             for chosen in self.choices(&director, state.holder) {
                 let beat = |is_lost| MovingStep::Beat {
                     process,
@@ -200,9 +200,9 @@ impl Model for MovingModel {
         }
         let director = &state.director;
         let lives = |process: usize| state.processes[process].is_some();
-        let all = (0..PROCESSES).all(|process| director.heard[process].is_some() || !lives(process));
+        let all = (0..PROCESSES).all(|process| director.reports[process].is_some() || !lives(process));
         let ways = [
-            (all && !director.has_heard_all, MovingStep::HearAll),
+            (all && !director.has_all_reports, MovingStep::ReceiveAllReports),
             (state.may_drain && lives(B), MovingStep::Drain),
             (state.left.crashes > 0 && lives(B), MovingStep::Crash),
             (state.directors > 0, MovingStep::Replace),
@@ -249,7 +249,7 @@ impl MovingModel {
                 chosen,
                 is_lost,
             } => {
-                state.director.heard[process] = state.processes[process];
+                state.director.reports[process] = state.processes[process];
                 self.plan(&mut state.director, state.holder, chosen);
                 if is_lost {
                     spend(&mut state.left.drops);
@@ -268,21 +268,21 @@ impl MovingModel {
                 state.change(process, |found| (found.holds, found.released) = (false, true));
             }
             MovingStep::Leave(process) => {
-                (state.processes[process], state.director.heard[process]) = (None, None);
+                (state.processes[process], state.director.reports[process]) = (None, None);
             }
             MovingStep::Grant { to, chosen } => {
                 self.plan(&mut state.director, state.holder, chosen);
                 (state.holder, state.is_released) = (to, false);
                 state.director.knows_died = false;
             }
-            MovingStep::HearAll => state.director.has_heard_all = true,
+            MovingStep::ReceiveAllReports => state.director.has_all_reports = true,
             MovingStep::Drain => {
                 state.may_drain = false;
                 state.change(B, |found| found.drains = true);
             }
             MovingStep::Crash => {
                 spend(&mut state.left.crashes);
-                (state.processes[B], state.director.heard[B]) = (None, None);
+                (state.processes[B], state.director.reports[B]) = (None, None);
                 state.director.knows_died |= state.holder == B && !state.is_released;
                 if matches!(state.client, Client::Served(B) | Client::Waits(B)) {
                     state.client = Client::Locates;
@@ -302,8 +302,8 @@ impl MovingModel {
     fn choices(&self, director: &Director, holder: usize) -> Vec<Option<usize>> {
         let mut planned = *director;
         self.plan(&mut planned, holder, None);
-        let drains = director.heard[holder].is_some_and(|holder| holder.drains);
-        let may_choose = director.has_heard_all || !self.rules.has(Rule::D9Waits);
+        let drains = director.reports[holder].is_some_and(|holder| holder.drains);
+        let may_choose = director.has_all_reports || !self.rules.has(Rule::D9Waits);
         let free: Vec<Option<usize>> = director.free(holder).map(Some).collect();
         if planned.plan.is_some() || !drains || !may_choose || free.is_empty() {
             return vec![None];
@@ -313,12 +313,12 @@ impl MovingModel {
 
     /// Plans who holds the owner next, if its holder drains or has left.
     fn plan(&self, director: &mut Director, holder: usize, chosen: Option<usize>) {
-        let heard = director.heard[holder];
-        let drains = heard.is_some_and(|holder| holder.drains);
+        let report = director.reports[holder];
+        let drains = report.is_some_and(|holder| holder.drains);
         let able = |process: &usize| *process != holder && self.is_able(director, *process);
         let planned = director.plan.filter(able);
         let found = self.follower(director).filter(|process| *process != holder);
-        director.plan = match (heard, drains) {
+        director.plan = match (report, drains) {
             (Some(_), false) => None,
             (Some(_), true) => planned.or(found).or(chosen),
             (None, _) => planned.or(found).filter(|_| self.rules.has(Rule::D9Granted)),
@@ -328,13 +328,13 @@ impl MovingModel {
     /// A process that has reported that it follows the owner: another director may have planned it.
     fn follower(&self, director: &Director) -> Option<usize> {
         let follows = |found: &Option<Process>| found.is_some_and(|found| self.is_following(found));
-        let found = director.heard.iter().position(follows);
+        let found = director.reports.iter().position(follows);
         found.filter(|_| self.rules.has(Rule::D9Found))
     }
 
     /// Whether a process can take the owner over: also one that drains, if it follows the owner.
     fn is_able(&self, director: &Director, process: usize) -> bool {
-        director.heard[process].is_some_and(|found| !found.drains || self.is_following(found))
+        director.reports[process].is_some_and(|found| !found.drains || self.is_following(found))
     }
 
     /// Whether a process counts as a follower, by its report.
@@ -350,9 +350,9 @@ impl MovingModel {
     fn grants(&self, state: &MovingState, chosen: Option<usize>) -> Vec<usize> {
         let mut director = state.director;
         self.plan(&mut director, state.holder, chosen);
-        let Some(holder) = director.heard[state.holder] else {
+        let Some(holder) = director.reports[state.holder] else {
             let next = director.plan.or(self.follower(&director));
-            let is_gone = director.has_heard_all || director.knows_died;
+            let is_gone = director.has_all_reports || director.knows_died;
             let may_choose = is_gone || state.is_released && !self.rules.has(Rule::D9WaitsToGrant);
             return match next {
                 Some(process) if is_gone || state.is_released => vec![process],
@@ -367,18 +367,18 @@ impl MovingModel {
     /// A process carries out the director's orders.
     fn order(&self, state: &mut MovingState, process: usize) {
         let director = state.director;
-        let heard = director.heard[process].unwrap_or_default();
-        let keeps = !director.has_heard_all && self.is_following(heard) && self.rules.has(Rule::D9Keeps);
+        let report = director.reports[process].unwrap_or_default();
+        let keeps = !director.has_all_reports && self.is_following(report) && self.rules.has(Rule::D9Keeps);
         let is_holder = state.holder == process;
         let is_next = !is_holder && (director.plan == Some(process) || keeps);
         let is_granted = is_holder && !state.is_released;
-        if is_granted && !heard.holds {
+        if is_granted && !report.holds {
             state.change(process, |found| (found.holds, found.released) = (true, false));
             if state.client == Client::Waits(process) {
                 state.client = Client::Served(process);
             }
         }
-        let follows = match heard.follows {
+        let follows = match report.follows {
             _ if !is_next => Follows::No,
             Follows::No => Follows::Behind,
             follows => follows,
@@ -387,9 +387,9 @@ impl MovingModel {
         if !is_next && !is_granted && state.client == Client::Waits(process) {
             state.client = Client::Refused(process);
         }
-        if heard.holds && heard.drains {
+        if report.holds && report.drains {
             let is_ready = |next: &usize| {
-                let next = director.heard[*next];
+                let next = director.reports[*next];
                 next.is_some_and(|next| next.follows == Follows::Ready || !self.rules.has(Rule::D9Ready))
             };
             let next = director.plan.filter(|_| is_holder).filter(is_ready);
@@ -401,7 +401,7 @@ impl MovingModel {
 impl Director {
     /// The processes other than the holder that may be granted owners.
     fn free(&self, holder: usize) -> impl Iterator<Item = usize> {
-        let able = self.heard.into_iter().enumerate();
+        let able = self.reports.into_iter().enumerate();
         let able = able.filter(|(_, found)| found.is_some_and(|found| !found.drains));
         able.map(|(process, _)| process)
             .filter(move |process| *process != holder)

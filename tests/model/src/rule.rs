@@ -108,15 +108,16 @@ pub enum Rule {
     D9Ready,
     /// D9: an owner whose draining holder has left is granted to the planned process.
     D9Granted,
-    /// D9: a new director lets processes follow until it has heard all of them.
+    /// D9: a new director lets processes follow until all of them have reported to it.
     D9Keeps,
     /// D9: a process that follows an owner is planned before any other, also by a new director.
     D9Found,
     /// D9: a process that follows an owner and is not at the end of its log reports that, and stays planned.
     D9Behind,
-    /// D9: a new director plans a process that does not follow the owner once it has heard all processes.
+    /// D9: a new director plans a process that does not follow the owner once all processes have reported to it.
     D9Waits,
-    /// D9: a new director grants a released owner to a process that does not follow it once it has heard all processes.
+    /// D9: a new director grants a released owner to a process that does not follow it once all processes have
+    /// reported to it.
     D9WaitsToGrant,
     /// H1: a hand-over is logged before the image leaves.
     H1Logged,
@@ -433,7 +434,7 @@ const STATED: [(Rule, &str, &str); 125] = [
     (
         Rule::D9Keeps,
         "D9",
-        "a new director lets processes follow until it has heard all of them",
+        "a new director lets processes follow until all of them have reported to it",
     ),
     (
         Rule::D9Found,
@@ -443,12 +444,12 @@ const STATED: [(Rule, &str, &str); 125] = [
     (
         Rule::D9Waits,
         "D9",
-        "a new director plans another process once it has heard all of them",
+        "a new director plans another process once all processes have reported to it",
     ),
     (
         Rule::D9WaitsToGrant,
         "D9",
-        "a new director grants a released owner to another process once it has heard all of them",
+        "a new director grants a released owner to another process once all processes have reported to it",
     ),
     (
         Rule::D9Behind,

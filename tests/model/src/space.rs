@@ -149,9 +149,9 @@ impl Model for SpaceModel {
             }
             for other in 0..OWNERS {
                 let says = owner.has_area || self.rules.has(Rule::S2Leaver);
-                let hears = other != at && state.owners[other].has_area;
+                let receives = other != at && state.owners[other].has_area;
                 let is_news = self.exchanged(state, at, other) != state.messages;
-                if says && hears && is_news && self.rules.has(Rule::S2Beat) {
+                if says && receives && is_news && self.rules.has(Rule::S2Beat) {
                     steps.push(SpaceStep::Beat(at, other));
                 }
             }

@@ -45,7 +45,7 @@ struct Being {
     waits: bool,
     /// Number of requests, and number of notifications of an outcome, according to the entity's behaviour.
     wished: u8,
-    told: u8,
+    notified: u8,
 }
 
 /// The answer to a call.
@@ -101,9 +101,9 @@ pub enum TeleportStep {
     /// Y receives the next call and refuses the entity.
     Refuse,
     /// X receives the next answer.
-    Hear,
+    Receive,
     /// Without the end of the wait in the same input: behaviour is notified.
-    Tell(usize),
+    Notify(usize),
     /// The log acknowledges the owner's state in memory.
     Log(usize),
     /// The owner's process crashes; its successor continues from the log.
@@ -140,12 +140,12 @@ impl Model for TeleportModel {
             (x.soft.asked, TeleportStep::Leave),
             (called, TeleportStep::Take),
             (called && state.refusals > 0, TeleportStep::Refuse),
-            (state.next_answer().is_some(), TeleportStep::Hear),
+            (state.next_answer().is_some(), TeleportStep::Receive),
         ];
         steps.extend(ways.into_iter().filter(|(is_open, _)| *is_open).map(|(_, step)| step));
         for owner in [X, Y] {
             if state.memory[owner].soft.owes {
-                steps.push(TeleportStep::Tell(owner));
+                steps.push(TeleportStep::Notify(owner));
             }
             if state.memory[owner] != state.log[owner] {
                 steps.push(TeleportStep::Log(owner));
@@ -176,9 +176,9 @@ impl Model for TeleportModel {
 
     fn words(&self, state: &TeleportState, step: TeleportStep, after: &TeleportState) -> String {
         let name = |owner: usize| if owner == X { "X" } else { "Y" };
-        let told = |owner: usize| {
-            let count = |state: &TeleportState| state.memory[owner].real.map(|being| being.told);
-            let before = count(state).or(state.memory[owner].departing.map(|being| being.told));
+        let notification = |owner: usize| {
+            let count = |state: &TeleportState| state.memory[owner].real.map(|being| being.notified);
+            let before = count(state).or(state.memory[owner].departing.map(|being| being.notified));
             if count(after) > Some(before.unwrap_or_default()) {
                 "behaviour is notified"
             } else {
@@ -189,13 +189,16 @@ impl Model for TeleportModel {
             TeleportStep::Wish if after.memory[X].soft.asked => "behaviour requests a teleport to Y's space".into(),
             TeleportStep::Wish => "behaviour requests a teleport to Y's space, and X hands it over".into(),
             TeleportStep::Leave => "X hands the entity over".into(),
-            TeleportStep::Take => format!("Y receives the call and takes the entity; {}", told(Y)),
+            TeleportStep::Take => format!("Y receives the call and takes the entity; {}", notification(Y)),
             TeleportStep::Refuse => "Y receives the call, and refuses".into(),
-            TeleportStep::Hear if after.memory[X].real.is_some() => {
-                format!("X receives the refusal: the entity is real there again; {}", told(X))
+            TeleportStep::Receive if after.memory[X].real.is_some() => {
+                format!(
+                    "X receives the refusal: the entity is real there again; {}",
+                    notification(X)
+                )
             }
-            TeleportStep::Hear => "X receives the arrival of the entity".into(),
-            TeleportStep::Tell(owner) => format!("{} notifies behaviour of the outcome", name(owner)),
+            TeleportStep::Receive => "X receives the arrival of the entity".into(),
+            TeleportStep::Notify(owner) => format!("{} notifies behaviour of the outcome", name(owner)),
             TeleportStep::Log(owner) => format!("{}'s log stores all its events", name(owner)),
             TeleportStep::Crash(owner) => format!("{} crashes; its successor continues from the log", name(owner)),
         }
@@ -207,7 +210,7 @@ impl Model for TeleportModel {
         let made = x.calls.iter().flatten().count();
         let quiet = state.log == state.memory && x.departing.is_none() && (x.taken, y.taken) == (made, made);
         let real = x.real.or(y.real);
-        quiet && real.is_some_and(|being| being.told == being.wished && !being.waits)
+        quiet && real.is_some_and(|being| being.notified == being.wished && !being.waits)
     }
 
     fn is_fault(&self, step: TeleportStep) -> bool {
@@ -244,7 +247,7 @@ impl TeleportModel {
                 state.refusals -= 1;
                 state.memory[Y].answer(Answer::Refused);
             }
-            TeleportStep::Hear => {
+            TeleportStep::Receive => {
                 let Some(answer) = state.next_answer() else { return };
                 let x = &mut state.memory[X];
                 x.taken += 1;
@@ -255,7 +258,7 @@ impl TeleportModel {
                     self.end_wait(x, was_put);
                 }
             }
-            TeleportStep::Tell(owner) => state.memory[owner].tell(),
+            TeleportStep::Notify(owner) => state.memory[owner].notify(),
             TeleportStep::Log(owner) => state.log[owner] = state.memory[owner],
             TeleportStep::Crash(owner) => {
                 spend(&mut state.left.crashes);
@@ -288,7 +291,7 @@ impl TeleportModel {
     /// The hand-over is over: so is the wait, and behaviour is notified.
     fn end_wait(&self, owner: &mut Owner, was_put: bool) {
         if was_put && self.rules.has(Rule::H9EndsWait) {
-            owner.tell();
+            owner.notify();
         } else {
             owner.soft.owes = was_put;
         }
@@ -308,11 +311,11 @@ impl Owner {
         self.taken += 1;
     }
 
-    fn tell(&mut self) {
+    fn notify(&mut self) {
         self.soft.owes = false;
         if let Some(being) = &mut self.real {
             being.waits = false;
-            being.told += 1;
+            being.notified += 1;
         }
     }
 }

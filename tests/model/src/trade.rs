@@ -17,7 +17,7 @@ use crate::rule::{Rule, Rules};
 /// Maximum orders of a player that are logged and not executed.
 const LOGGED: usize = 2;
 /// Maximum notices to a player in flight.
-const UNHEARD: usize = 4;
+const PENDING: usize = 4;
 const BOTH: [usize; 2] = [0, 1];
 
 /// Bounds of a schedule.
@@ -93,7 +93,7 @@ struct Player {
     asked: u8,
     memory: Option<Ask>,
     log: [Option<Ask>; LOGGED],
-    unheard: [Option<BaseNotice>; UNHEARD],
+    pending: [Option<BaseNotice>; PENDING],
     /// The base's knowledge: what the player holds, and the state of the trade.
     holds: Items,
     version: u8,
@@ -140,7 +140,7 @@ pub enum TradeStep {
     /// db executes the next order of a base's log.
     Execute(usize),
     /// The base receives the next notice.
-    Hear(usize),
+    Receive(usize),
     /// The trade expires.
     Expire,
 }
@@ -165,7 +165,7 @@ impl Model for TradeModel {
     }
 
     fn steps(&self, state: &TradeState, steps: &mut Vec<TradeStep>) {
-        let has_room = state.players.iter().all(|player| player.unheard[UNHEARD - 1].is_none());
+        let has_room = state.players.iter().all(|player| player.pending[PENDING - 1].is_none());
         for who in BOTH {
             let player = &state.players[who];
             match player.memory {
@@ -179,8 +179,8 @@ impl Model for TradeModel {
             if player.log[0].is_some() && has_room {
                 steps.push(TradeStep::Execute(who));
             }
-            if player.unheard[0].is_some() {
-                steps.push(TradeStep::Hear(who));
+            if player.pending[0].is_some() {
+                steps.push(TradeStep::Receive(who));
             }
         }
         if state.ledger.stage == Stage::Open && has_room {
@@ -214,11 +214,11 @@ impl Model for TradeModel {
                     self.execute(&mut after, who, ask);
                 }
             }
-            TradeStep::Hear(who) => hear(&mut after.players[who]),
+            TradeStep::Receive(who) => receive(&mut after.players[who]),
             TradeStep::Expire => {
                 let before = after.ledger;
                 self.end(&mut after.ledger);
-                tell(&mut after, &before);
+                notify(&mut after, &before);
             }
         }
         after
@@ -254,7 +254,7 @@ impl Model for TradeModel {
             let player = &state.players[who];
             player.memory.is_none()
                 && player.log[0].is_none()
-                && player.unheard[0].is_none()
+                && player.pending[0].is_none()
                 && player.holds == state.ledger.holds[who]
         })
     }
@@ -337,7 +337,7 @@ impl TradeModel {
             Ask::Delete if !ledger.owns(who) || !self.rules.has(Rule::F19Empty) => ledger.deleted[who] = true,
             _ => {}
         }
-        tell(state, &before);
+        notify(state, &before);
     }
 
     fn renew(&self, ledger: &mut Ledger) {
@@ -379,7 +379,7 @@ impl Ledger {
 }
 
 /// Puts notices of changes into the outbox.
-fn tell(state: &mut TradeState, before: &Ledger) {
+fn notify(state: &mut TradeState, before: &Ledger) {
     let ledger = state.ledger;
     for who in BOTH {
         let notice = BaseNotice {
@@ -390,17 +390,17 @@ fn tell(state: &mut TradeState, before: &Ledger) {
             stage: ledger.stage,
             reserved: ledger.reserved[who],
         };
-        let free = state.players[who].unheard.iter_mut().find(|place| place.is_none());
+        let free = state.players[who].pending.iter_mut().find(|place| place.is_none());
         if let Some(free) = free.filter(|_| *before != ledger) {
             *free = Some(notice);
         }
     }
 }
 
-fn hear(player: &mut Player) {
-    let Some(notice) = player.unheard[0] else { return };
-    player.unheard.rotate_left(1);
-    player.unheard[UNHEARD - 1] = None;
+fn receive(player: &mut Player) {
+    let Some(notice) = player.pending[0] else { return };
+    player.pending.rotate_left(1);
+    player.pending[PENDING - 1] = None;
     player.holds = player.holds & !notice.gone | notice.come;
     player.version = notice.version;
     player.tables = notice.tables;

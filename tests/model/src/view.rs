@@ -141,7 +141,7 @@ pub enum ViewStep {
     /// The witness has a new holder.
     TakeOver,
     /// The client is notified of the new holder.
-    HearOfHolder,
+    NotifyOfHolder,
     /// The client names its state, and a new view begins.
     BeginView,
     /// The client receives the newest frame number (V3), misses a frame, and requests a new view.
@@ -283,7 +283,7 @@ impl ViewModel {
             steps.push(ViewStep::TakeOver);
         }
         if state.client.epoch != state.witness.epoch {
-            steps.push(ViewStep::HearOfHolder);
+            steps.push(ViewStep::NotifyOfHolder);
         } else if state.witness.view < state.client.view {
             steps.push(ViewStep::BeginView);
         } else if state.witness.next_frame > state.client.next_frame && !Self::is_coming(state) && self.is_missed() {
@@ -358,7 +358,7 @@ impl ViewModel {
                 }
             }
             ViewStep::TrimHistory => state.trimmed += 1,
-            ViewStep::EventArrives(number, event) => self.tell_ghost(state, number, event),
+            ViewStep::EventArrives(number, event) => self.take_event(state, number, event),
             ViewStep::LoseEvent(number, event) => {
                 spend(&mut state.left.drops);
                 state.events &= !event_bit(number, event);
@@ -392,7 +392,7 @@ impl ViewModel {
                     ..Witness::default()
                 };
             }
-            ViewStep::HearOfHolder => {
+            ViewStep::NotifyOfHolder => {
                 state.client.epoch = state.witness.epoch;
                 state.client.view = 1;
                 state.client.next_frame = 0;
@@ -417,7 +417,7 @@ impl ViewModel {
     }
 
     /// V2: takes the next event; one beyond a gap makes the ghost ask.
-    fn tell_ghost(&self, state: &mut ViewState, number: u8, event: u8) {
+    fn take_event(&self, state: &mut ViewState, number: u8, event: u8) {
         let ghost = &mut state.ghost;
         if number == ghost.sees.upto + 1 || !self.rules.has(Rule::V2Gap) {
             ghost.sees = Sight {

@@ -27,7 +27,7 @@ pub enum Blow {
     CutOff,
     /// A cell or base process and the other processes do not reach each other for a while; it reaches everything else.
     CutFromPeers,
-    /// The director does not hear from a cell or base process for a while; the process keeps working.
+    /// The director receives no reports of a cell or base process for a while; the process keeps working.
     CutFromDirector,
     /// The wall clock of a process jumps, by up to two days, in either direction.
     ClockJump,

@@ -166,9 +166,9 @@ impl Game {
         }
     }
 
-    fn tell(context: &mut Context<'_>, audience: Audience, method: &str, id: u32) {
-        let told = context.invoke(audience, method, vec![Value::UInt(u64::from(id))]);
-        told.unwrap_or_else(|denied| panic!("{method}: {denied}"));
+    fn invoke(context: &mut Context<'_>, audience: Audience, method: &str, id: u32) {
+        let invoked = context.invoke(audience, method, vec![Value::UInt(u64::from(id))]);
+        invoked.unwrap_or_else(|denied| panic!("{method}: {denied}"));
     }
 
     fn add(context: &mut Context<'_>, property: &str, amount: i64) {
@@ -216,8 +216,8 @@ impl Game {
             "mark" => {
                 Self::add(context, "hp", 1);
                 Self::add(context, "threat", 2);
-                Self::tell(context, Audience::All, "onMark", id);
-                beasts::hear(context);
+                Self::invoke(context, Audience::All, "onMark", id);
+                beasts::growl(context);
                 if let Some(sight) = self.squints {
                     squint(context, sight, id);
                 }
@@ -233,11 +233,11 @@ impl Game {
             }
             "nudge" => {
                 Self::add(context, "gold", 1);
-                Self::tell(context, Audience::Others, "onNudge", id);
+                Self::invoke(context, Audience::Others, "onNudge", id);
             }
             "stash" => {
                 Self::change(context, "bag");
-                Self::tell(context, Audience::All, "onStash", id);
+                Self::invoke(context, Audience::All, "onStash", id);
                 eggs::write_cell_data(context, id);
                 match id % 4 {
                     1 => eggs::lay(context),
@@ -250,7 +250,7 @@ impl Game {
                 let space = if place.space == SPACE { ARENA } else { SPACE };
                 let asked = context.teleport(Place { space, ..place });
                 asked.unwrap_or_else(|denied| panic!("{denied}"));
-                Self::tell(context, Audience::Own, "onLeap", id);
+                Self::invoke(context, Audience::Own, "onLeap", id);
             }
             "askBase" => {
                 let note = id.to_le_bytes().to_vec();
@@ -276,7 +276,7 @@ impl Game {
             }
             "jot" => {
                 Self::change(context, "journal");
-                Self::tell(context, Audience::Own, "onJot", id);
+                Self::invoke(context, Audience::Own, "onJot", id);
                 if id.is_multiple_of(2) {
                     downloads::stream(context, id);
                 }
@@ -287,11 +287,11 @@ impl Game {
                     2 => eggs::lay(context),
                     _ => market::deal(context),
                 }
-                Self::tell(context, Audience::Own, "onDeal", id);
+                Self::invoke(context, Audience::Own, "onDeal", id);
             }
             "note" => {
                 Self::add(context, "notes", 1);
-                Self::tell(context, Audience::Own, "onNote", id);
+                Self::invoke(context, Audience::Own, "onNote", id);
                 context
                     .call(cell, "nudge", vec![Value::UInt(u64::from(id))])
                     .unwrap_or_else(|denied| panic!("{denied}"));
@@ -376,7 +376,7 @@ impl Behaviour for Game {
         // have the same numbers. Nothing that it derives from them is logged. A wrong answer shows in the log as a
         // missing mark.
         if *outcome == Ok(vec![Value::UInt(u64::from(id))]) {
-            Self::tell(context, Audience::Own, "onEcho", id);
+            Self::invoke(context, Audience::Own, "onEcho", id);
         }
     }
 

@@ -38,7 +38,7 @@ use world::{Marched, World};
 pub const SHRINK_RUNS: usize = 60;
 
 /// Maximum broken promises reported per run.
-const MOST_TOLD: usize = 12;
+const MOST_REPORTED: usize = 12;
 
 /// Statistics of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct Report {
     /// Logged entries of space data.
     pub written: usize,
     /// Entries of space data that clients received.
-    pub heard: usize,
+    pub received: usize,
     /// Owners that draining processes released.
     pub released: u64,
     /// Grants to processes that drain themselves.
@@ -128,7 +128,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}: {} promises broken", self.plan.seed, self.wrong.len())?;
-        for wrong in self.wrong.iter().take(MOST_TOLD) {
+        for wrong in self.wrong.iter().take(MOST_REPORTED) {
             writeln!(f, "  {wrong}")?;
         }
         writeln!(f, "what is simulated:\n  {:?}", self.plan.shape)?;
@@ -204,8 +204,8 @@ fn simulate(plan: &Plan, events: &mut Vec<String>) -> (Report, Vec<String>) {
 fn report(world: &World, archive: &Archive) -> Report {
     let batches = archive.logs.values().flatten();
     let events = batches.clone().flat_map(|batch| &batch.events);
-    let told = world.clients.iter().flat_map(|client| &client.told);
-    let parts = told.clone().filter(|told| match told {
+    let shown = world.clients.iter().flat_map(|client| &client.events);
+    let parts = shown.clone().filter(|event| match event {
         annals_client::Event::Shown(showing) => match &showing.what {
             annals_client::What::Changed { change, .. } => !change.is_whole(),
             annals_client::What::Called { .. } | annals_client::What::Replied { .. } => false,
@@ -215,7 +215,7 @@ fn report(world: &World, archive: &Archive) -> Report {
     Report {
         batches: batches.clone().count(),
         events: events.clone().count(),
-        shown: told.clone().count(),
+        shown: shown.clone().count(),
         parts: parts.count(),
         calls: world.clients.iter().map(|client| client.made.len()).sum(),
         answers: check::answers::count(world),
@@ -236,8 +236,8 @@ fn report(world: &World, archive: &Archive) -> Report {
         given: check::given::count(archive),
         ended: check::ends::count(archive),
         written: events.clone().filter(|event| is_written(event)).count(),
-        heard: told
-            .filter(|told| matches!(told, annals_client::Event::SpaceDataChanged { .. }))
+        received: shown
+            .filter(|event| matches!(event, annals_client::Event::SpaceDataChanged { .. }))
             .count(),
         deleted: world.deleted,
         redrawn: world.redrawn,

@@ -336,7 +336,7 @@ impl World {
             let passed = at - self.now;
             self.memory.advance(std::time::Duration::from_micros(passed));
             self.now = at;
-            self.tell_store_the_time();
+            self.set_store_time();
             self.steps += 1;
             assert!(
                 self.steps < STEP_LIMIT,
@@ -475,7 +475,7 @@ impl World {
             Step::Carry { hold, outbox, since } => self.carry(hold, outbox, since),
             Step::Direct => self.direct(),
             Step::Fold { shard } => self.fold(shard),
-            Step::ToClient { client, input } => self.tell_client(client, input),
+            Step::ToClient { client, input } => self.send_to_client(client, input),
             Step::WakeClient { client } => self.wake_client(client),
             Step::Login { client, request } => self.log_in(client, request),
             Step::Connect {

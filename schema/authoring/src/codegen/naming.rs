@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_and_clashes_are_told_apart_in_their_order() {
+    fn keywords_and_clashes_get_distinct_names_in_their_order() {
         let mut scope = Scope::with(&["created"]);
         let names = [
             "type", "TYPE", "self", "Self_", "created", "hpMax", "hp_max", "HPMax", "union",

@@ -182,7 +182,7 @@ fn write_type(text: &mut Text, named: &Named<'_>, shapes: &Shapes) {
         methods.iter().map(|(_, member)| member.as_str()),
     );
     text.gap();
-    text.block_doc("What clients are told by the server: client methods.");
+    text.block_doc("Calls that clients receive from the server: client methods.");
     text.open(&format!("export interface {name}Methods {{"));
     for (method, member) in &methods {
         text.line(&format!("{member}({}): void;", arguments(&method.args, shapes)));

@@ -272,7 +272,7 @@ fn methods<'m>(title: &'static str, list: impl Iterator<Item = &'m MethodDescrip
     table(["id", title, "size", ""], &rows, style, out);
 }
 
-/// `say(text: UNICODE_STRING) → (heard: UINT8)`, aliases unresolved.
+/// `say(text: UNICODE_STRING) → (listeners: UINT8)`, aliases unresolved.
 fn signature(method: &MethodDescription) -> String {
     let list = |arguments: &[ArgumentDescription], written: &[String]| {
         let shown = arguments.iter().enumerate().map(|(at, argument)| {

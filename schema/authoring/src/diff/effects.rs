@@ -302,7 +302,7 @@ fn clients(kind: &ChangeKind, facts: Facts) -> Effect {
         ChangeKind::DefaultChanged { .. } => {
             "would show the old default, as values that equal the default are not sent"
         }
-        ChangeKind::AccountChanged { .. } => "would go on showing the value that it was told before",
+        ChangeKind::AccountChanged { .. } => "would go on showing the value that it received before",
         ChangeKind::ArgumentAdded { .. } | ChangeKind::ArgumentRemoved { .. } => "has other arguments",
         ChangeKind::ArgumentRenamed { .. } => "knows the argument by another name, and the names are compared",
         ChangeKind::ArgumentsReordered => "has the arguments in another order",

@@ -352,7 +352,7 @@ fn method_cost(one: &TypeDescription, method: &MethodDescription) -> Cost {
         facts.push(format!("at most {calls} calls of one client per minute"));
     }
     if let Some(distance) = method.detail_distance {
-        facts.push(format!("told within {distance} m"));
+        facts.push(format!("sent within {distance} m"));
     }
     if !method.returns.is_empty() {
         let returns: Vec<String> = method

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_at_the_cursor_is_told() {
+    fn the_spot_at_the_cursor_is_found() {
         for (text, expected) in [
             ("<a> <Ty|pe> </a>", "start Type true"),
             ("<a> <Ty|\n </a>", "start Ty false"),

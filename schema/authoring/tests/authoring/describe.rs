@@ -105,8 +105,8 @@ fn members_are_listed_in_id_order() {
             exposed(&one.cell_methods),
             "seed {seed}"
         );
-        let told = in_id_order(one.client_methods.iter().map(named));
-        assert_eq!(listed(json, "client_methods"), told, "seed {seed}");
+        let methods = in_id_order(one.client_methods.iter().map(named));
+        assert_eq!(listed(json, "client_methods"), methods, "seed {seed}");
     }
 }
 
@@ -132,14 +132,14 @@ fn reported_sizes_equal_the_encoded_sizes() {
                 Size::Fixed(size) => assert_eq!((any, of_default), (size, size), "seed {seed}"),
                 Size::Variable {
                     least,
-                    of_default: told,
+                    of_default: described,
                 } => {
                     assert!(
                         any >= least && of_default >= least,
                         "seed {seed}: {}",
                         property.data_type
                     );
-                    assert_eq!(told, of_default, "seed {seed}");
+                    assert_eq!(described, of_default, "seed {seed}");
                 }
             }
         }
@@ -151,7 +151,7 @@ fn totals_are_the_sums_per_receiver() {
     for seed in SEED..SEED + SCHEMAS {
         let schema = random_schema(seed);
         let (one, totals) = (&schema.types()[0], describe(&schema).types[0].totals);
-        let told = |has: fn(&Distribution) -> bool| {
+        let default_bytes = |has: fn(&Distribution) -> bool| {
             let properties = one.properties.iter().filter(|property| has(&property.distribution));
             let mut bytes = Vec::new();
             properties.for_each(|property| {
@@ -161,15 +161,19 @@ fn totals_are_the_sums_per_receiver() {
         };
         assert_eq!(
             totals.own_client.of_defaults,
-            told(|to| to.to_own_client()),
+            default_bytes(|to| to.to_own_client()),
             "seed {seed}"
         );
         assert_eq!(
             totals.other_clients.of_defaults,
-            told(|to| to.to_other_clients()),
+            default_bytes(|to| to.to_other_clients()),
             "seed {seed}"
         );
-        assert_eq!(totals.ghosts.of_defaults, told(|to| to.to_ghosts()), "seed {seed}");
+        assert_eq!(
+            totals.ghosts.of_defaults,
+            default_bytes(|to| to.to_ghosts()),
+            "seed {seed}"
+        );
     }
 }
 
@@ -310,7 +314,7 @@ fn advice_is_shown_at_its_member() {
     assert_eq!(
         codes(&description.types[1].advice),
         "",
-        "what is wrong with the parent is told there"
+        "the advice on the parent is there"
     );
     assert_eq!(codes(&description.aliases[0].advice), "D0723");
     assert!(to_table(&description, Style::Plain).contains("  D0702  `share` is sent to clients with 64 bits; "));

@@ -187,12 +187,12 @@ fn read_frames(about: &str, pair: &Pair, dice: &mut dyn FnMut() -> u64) {
 #[test]
 fn processes_reported_compatible_exchange_equal_messages() {
     with_pairs(|about, pair, found, _| {
-        let told = found.changes.iter().map(|change| &change.effects.peers);
+        let effects = found.changes.iter().map(|change| &change.effects.peers);
         assert!(
-            told.clone().all(|effect| effect.class == Class::NeedsMigration),
+            effects.clone().all(|effect| effect.class == Class::NeedsMigration),
             "{about}"
         );
-        if told
+        if effects
             .clone()
             .any(|effect| !effect.reason.starts_with("messages stay the same"))
         {

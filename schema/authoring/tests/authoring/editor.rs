@@ -254,7 +254,7 @@ const FIGHTER: &str =
     "<root> <Properties> <hp> <Type> INT32 </Type> <Flags> ALL_CLIENTS </Flags> </hp> </Properties> </root>";
 
 /// Hover cases: file, text to search after, word under the cursor, and texts that the hover must contain.
-const TOLD: &[(&str, &str, &str, &[&str])] = &[
+const HOVER_CASES: &[(&str, &str, &str, &[&str])] = &[
     (
         FILE,
         "<Properties>",
@@ -342,7 +342,7 @@ const TOLD: &[(&str, &str, &str, &[&str])] = &[
 
 #[test]
 fn hover_shows_meaning_and_cost() {
-    for (file, behind, word, parts) in TOLD {
+    for (file, behind, word, parts) in HOVER_CASES {
         let whole = Draft::new(world("scripts/unread.txt", ""));
         let text = cursor_in(whole.text(file).expect("a file"), behind, word);
         let (draft, at) = draft(file, &text);

@@ -279,7 +279,7 @@ rules! {
         "an attacker can send as much as a message may hold, as often as calls are allowed"
     ExposedSilently 717 Lint "exposed method without named callers"
         "on a cell, every client that sees the entity can call it, which is easily overlooked"
-    HeardFar 718 Lint "call of variable size sent at any distance"
+    SentFar 718 Lint "call of variable size sent at any distance"
         "a call to all clients goes to every one that sees the entity"
     UnusedLevel 719 Lint "unused level of detail"
         "each level keeps a stamp for every observer, and crossing its radius takes work"
@@ -306,7 +306,7 @@ rules! {
     PlacedProperty 802 Error "property that a zone cannot set"
         "it does not exist, or its value does not come from a zone"
     ObjectGuid 803 Error "invalid or repeated GUID"
-        "references could not tell two user data objects apart"
+        "references could not distinguish two user data objects"
     DanglingReference 804 Warning "reference to a user data object that is in no zone"
         "behaviour finds nothing there"
 }

@@ -154,7 +154,7 @@ enum Wanted {
     Name,
 }
 
-/// The definition folders, and the folders whose file names tell which parts an entity has.
+/// The definition folders, and the folders whose file names determine which parts an entity has.
 const FOLDERS: [&str; 10] = [
     "scripts",
     "entity_defs",

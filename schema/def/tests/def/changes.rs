@@ -99,12 +99,12 @@ fn changes_equal_the_brute_force_model() {
             slices += usize::from(matches!(change.edit, Edit::Splice { .. }));
             nested += usize::from(change.path.0.len() > 1);
             let wanted = expected(&data_type, &value, &change.path.0, &change.edit);
-            let told = replaced(&value, &change);
+            let replaced_part = replaced(&value, &change);
             let vain = change.is_vain(&value);
             let before = value.clone();
             assert_eq!(
                 apply(&data_type, &mut value, &change),
-                Ok(told),
+                Ok(replaced_part),
                 "seed {seed}: {data_type}"
             );
             assert_eq!(Some(&value), wanted.as_ref(), "seed {seed}: {data_type}");
@@ -180,7 +180,7 @@ fn applying_a_difference_gives_the_other_value() {
             apply(&data_type, &mut held, change).expect("a difference fits");
         }
         assert_eq!(held, new, "seed {seed}: {data_type}");
-        let told: usize = changes
+        let length: usize = changes
             .iter()
             .map(|change| match &change.edit {
                 Edit::Set(value) => whole_length(change.path.find_type(&data_type).expect("there"), value),
@@ -192,7 +192,7 @@ fn applying_a_difference_gives_the_other_value() {
                 }
             })
             .sum();
-        assert!(told <= whole_length(&data_type, &new), "seed {seed}: {data_type}");
+        assert!(length <= whole_length(&data_type, &new), "seed {seed}: {data_type}");
     }
 }
 

@@ -116,9 +116,9 @@ fn advice_is_given_on_request() {
         let diagnostics = survey(&tree).diagnostics;
         let said = render(&diagnostics, Style::Plain);
         let rule = rule_of(&case);
-        let is_told = rule.is_none_or(|rule| diagnostics.iter().any(|d| d.rule == rule));
+        let is_reported = rule.is_none_or(|rule| diagnostics.iter().any(|d| d.rule == rule));
         let is_quiet = case.to_string_lossy().contains("_quiet_");
-        assert!(is_told != is_quiet, "{}: {rule:?}\n{said}", case.display());
+        assert!(is_reported != is_quiet, "{}: {rule:?}\n{said}", case.display());
         let unasked = compile(&tree);
         assert!(unasked.schema.is_some(), "{} does not load", case.display());
         assert!(

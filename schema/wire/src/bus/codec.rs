@@ -19,7 +19,7 @@ use crate::client::CallRefusal;
 
 use self::{
     global::{WireGlobalDigest, WireGlobalEntries, WireGlobalVersions},
-    view::{WireFrames, WireStamps, WireViewDrove, WireViewHeard},
+    view::{WireFrames, WireMovementAck, WireStamps, WireViewDrove},
 };
 use super::{CallMessage, Envelope, GhostImage, GhostMessage, GhostMove, Message, Packet, Shown, SpaceMessage};
 
@@ -108,7 +108,7 @@ enum WireMessage {
     #[prost(message, tag = "17")]
     Refused(WireRefused),
     #[prost(message, tag = "18")]
-    ViewHeard(WireViewHeard),
+    MovementAck(WireMovementAck),
     #[prost(message, tag = "19")]
     SpaceVersions(WireSpaceVersions),
     #[prost(message, tag = "20")]
@@ -354,7 +354,7 @@ impl Packet {
     }
 }
 
-/// The beginning of a fingerprint: enough to tell the few definitions of one realm apart.
+/// The beginning of a fingerprint: enough to distinguish the few definitions of one realm.
 fn mark_of(definitions: Hash) -> u64 {
     let mut mark = [0; 8];
     mark.copy_from_slice(&definitions.0[..8]);
@@ -510,7 +510,7 @@ fn from_wire(message: WireMessage) -> Result<Message, EnvelopeError> {
         WireMessage::ViewStamps(wire) => view::stamps_from_wire(&wire)?,
         WireMessage::ViewMoved(wire) => view::moved_from_wire(&wire)?,
         WireMessage::ViewDrove(wire) => view::drove_from_wire(&wire)?,
-        WireMessage::ViewHeard(wire) => view::heard_from_wire(&wire)?,
+        WireMessage::MovementAck(wire) => view::movement_ack_from_wire(&wire)?,
         WireMessage::SpaceVersions(wire) => Message::Space(SpaceId(wire.space), versions_from_wire(&wire)?),
         WireMessage::SpaceEntries(wire) => Message::Space(SpaceId(wire.space), entries_from_wire(&wire)?),
         WireMessage::GlobalDigest(wire) => global::digest_from_wire(&wire)?,

@@ -1,4 +1,4 @@
-//! A ban, as the banned player is told.
+//! A ban, as it is sent to the banned player.
 
 use annals_event::{Malformed, Reader, put_bytes, put_number};
 use annals_ids::WallTime;

@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-/// Why a connection was closed. Display tells the player's side what to do.
+/// Why a connection was closed. Display is an instruction to the player's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 pub enum CloseReason {
     /// It has served its purpose: logged in, logged out.

@@ -1,4 +1,4 @@
-//! The log-in connection: one request, and one answer, before which the client may be told its position in the queue.
+//! The log-in connection: one request, and one answer, before which the client may be sent its position in the queue.
 
 use std::{fmt, net::SocketAddr};
 

@@ -40,7 +40,7 @@ pub struct EndSessions {
     /// the account of a session whose client was given to another entity.
     #[prost(uint64, tag = "1")]
     pub session: u64,
-    /// What the client is told.
+    /// What the client is sent.
     #[prost(message, optional, tag = "2")]
     pub ban: Option<WireBan>,
 }

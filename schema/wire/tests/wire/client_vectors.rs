@@ -441,7 +441,7 @@ fn to_server_datagrams() -> Vec<(&'static str, ToServerDatagram)> {
             }),
         ),
         (
-            "heard",
+            "movement_ack",
             ToServerDatagram::MovementAck {
                 view: 2,
                 ack: MovementAck {

@@ -225,8 +225,8 @@ fn history(seed: u64, weather: Weather, ticks: u64) -> Outcome {
         }
         bodies.values_mut().for_each(|body| body.step(&mut dice));
         let share = 1 + dice() % 3;
-        let told = bodies.iter().filter(|_| odds(share, &mut dice));
-        let motions: Vec<Motion> = told.map(|(entity, body)| body.motion(*entity)).collect();
+        let sent_bodies = bodies.iter().filter(|_| odds(share, &mut dice));
+        let motions: Vec<Motion> = sent_bodies.map(|(entity, body)| body.motion(*entity)).collect();
         let limit = if odds(3, &mut dice) {
             (dice() % 120) as usize
         } else {

@@ -40,7 +40,7 @@ impl Check {
     pub(super) fn run(self) -> ExitCode {
         let found = match tree(&self.dir) {
             Ok(tree) => self.compiled(&tree),
-            Err(error) => return error.tell(),
+            Err(error) => return error.print(),
         };
         match self.format {
             Format::Text => say(&self.text(&found)),

@@ -17,7 +17,7 @@ impl Compile {
     pub(super) fn run(self) -> ExitCode {
         let schema = match world::schema(&self.dir) {
             Ok(schema) => schema,
-            Err(error) => return error.tell(),
+            Err(error) => return error.print(),
         };
         if let Err(error) = output::write(&self.out, schema.encode()) {
             eprintln!("{error}");

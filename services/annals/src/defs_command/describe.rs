@@ -74,12 +74,12 @@ impl Describe {
 pub(super) fn read(dir: &Path) -> Result<Description, ExitCode> {
     let survey = match tree(dir) {
         Ok(tree) => survey(&tree),
-        Err(error) => return Err(error.tell()),
+        Err(error) => return Err(error.print()),
     };
     if let Some(description) = Description::of_survey(&survey) {
         return Ok(description);
     }
-    Err(WorldError::new(dir, survey.diagnostics).tell())
+    Err(WorldError::new(dir, survey.diagnostics).print())
 }
 
 /// The description of the selected types and members, or why there is none.

@@ -87,7 +87,7 @@ impl DiffCommand {
 
     /// The differences. If nothing can be compared, prints the cause and returns the exit code.
     fn compare(&self) -> Result<Diff, ExitCode> {
-        let [old, new] = [&self.old, &self.new].map(|path| world::schema(path).map_err(|error| error.tell()));
+        let [old, new] = [&self.old, &self.new].map(|path| world::schema(path).map_err(|error| error.print()));
         let (old, new) = (old?, new?);
         let renames = Renames::new(&old, &new, self.rename.iter().cloned()).map_err(|error| {
             eprintln!("{error}");

@@ -62,11 +62,11 @@ impl Generate {
         }
         let tree = match tree(&self.dir) {
             Ok(tree) => tree,
-            Err(error) => return error.tell(),
+            Err(error) => return error.print(),
         };
         let model = match Model::compile(&tree) {
             Ok(model) => model,
-            Err(diagnostics) => return WorldError::new(&self.dir, diagnostics).tell(),
+            Err(diagnostics) => return WorldError::new(&self.dir, diagnostics).print(),
         };
         let code = match self.lang {
             Language::Rust => match &self.through {

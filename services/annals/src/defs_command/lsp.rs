@@ -102,7 +102,7 @@ mod tests {
         Event::Message(Request::new(RequestId::from(id), method.to_owned(), params).into())
     }
 
-    fn tell(method: &str, params: Json) -> Event {
+    fn notify(method: &str, params: Json) -> Event {
         Event::Message(Notification::new(method.to_owned(), params).into())
     }
 
@@ -144,12 +144,12 @@ mod tests {
             ask(2, "textDocument/hover", hover.clone()),
             ask(3, "textDocument/hover", json!({ "position": "here" })),
             ask(4, "textDocument/rename", json!({})),
-            tell("unknown/notification", json!({})),
-            tell("textDocument/didOpen", json!({ "textDocument": 7 })),
+            notify("unknown/notification", json!({})),
+            notify("textDocument/didOpen", json!({ "textDocument": 7 })),
             Event::Malformed(Malformed::NotJson),
             ask(5, "shutdown", Json::Null),
             ask(6, "textDocument/hover", hover),
-            tell("exit", Json::Null),
+            notify("exit", Json::Null),
         ]);
         let expected = [
             (json!(0), Some(ErrorCode::ServerNotInitialized as i64)),
@@ -173,8 +173,8 @@ mod tests {
             initialize(),
             ask(2, "textDocument/documentSymbol", symbols.clone()),
             ask(3, "textDocument/documentSymbol", symbols),
-            tell("$/cancelRequest", json!({ "id": 2 })),
-            tell("$/cancelRequest", json!({ "id": 99 })),
+            notify("$/cancelRequest", json!({ "id": 2 })),
+            notify("$/cancelRequest", json!({ "id": 99 })),
         ]);
         let cancelled = Some(ErrorCode::RequestCanceled as i64);
         assert_eq!(answers, [(json!(1), None), (json!(2), cancelled), (json!(3), None)]);
@@ -186,7 +186,7 @@ mod tests {
         let file = json!({ "uri": "file:///nowhere/x.def", "languageId": "xml", "version": 1, "text": text });
         let (_, said) = output(vec![
             initialize(),
-            tell("textDocument/didOpen", json!({ "textDocument": file })),
+            notify("textDocument/didOpen", json!({ "textDocument": file })),
         ]);
         assert!(said.contains("window/showMessage"), "{}", said);
         assert!(said.contains("`file:///nowhere/x.def` is read from disk"), "{}", said);
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn the_exit_code_reports_whether_the_editor_sent_shutdown() {
-        assert_eq!(conversation(vec![initialize(), tell("exit", Json::Null)]).0, 1);
-        assert_eq!(conversation(vec![tell("exit", Json::Null)]).0, 1);
+        assert_eq!(conversation(vec![initialize(), notify("exit", Json::Null)]).0, 1);
+        assert_eq!(conversation(vec![notify("exit", Json::Null)]).0, 1);
         assert_eq!(conversation(vec![initialize(), Event::Closed]).0, 1);
         assert_eq!(conversation(vec![initialize()]).0, 1);
         let goodbye = vec![initialize(), ask(2, "shutdown", Json::Null), Event::Closed];

@@ -68,7 +68,7 @@ impl WorldError {
     }
 
     /// Prints the error, and returns the exit code.
-    pub(crate) fn tell(&self) -> ExitCode {
+    pub(crate) fn print(&self) -> ExitCode {
         eprintln!("{self}");
         match self {
             Self::Definitions { is_nothing: false, .. } => ExitCode::FAILURE,

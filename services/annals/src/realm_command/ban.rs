@@ -26,7 +26,7 @@ use annals_ids::{DatabaseId, OwnerId, OwnerKind, WallTime};
 use annals_store::{Store, StoreError};
 use annals_wire::{
     Subjects,
-    client::Ban as Told,
+    client::Ban as SentBan,
     control::{EndSessions, OperatorOrder, OperatorOrdered, WireBan},
 };
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ pub(super) struct DecisionArgs {
     /// Name of the operator, recorded with the decision
     #[arg(long, value_name = "NAME", value_parser = |text: &str| bounded(text, MAX_NAME_BYTES))]
     pub(super) by: String,
-    /// Reason, recorded with the decision; the player is told the reason for a ban
+    /// Reason, recorded with the decision; the player receives the reason for a ban
     #[arg(long, value_name = "TEXT", value_parser = |text: &str| bounded(text, MAX_REASON_BYTES))]
     pub(super) reason: String,
     /// Output format
@@ -148,12 +148,12 @@ impl Ban {
         }
         let decided = self.decided;
         let account = decided.record(&source.store, now, Decision::Banned(until)).await?;
-        let told = Told {
+        let sent = SentBan {
             until,
             reason: decided.args.reason.clone(),
         };
         let sessions = match &source.live {
-            Some((bus, subjects)) => end_sessions(&source.store, (bus, subjects), (account, &told)).await?,
+            Some((bus, subjects)) => end_sessions(&source.store, (bus, subjects), (account, &sent)).await?,
             // A realm that does not run has no sessions: its clients were closed when it stopped.
             None => Sessions::Ended(0),
         };
@@ -229,7 +229,7 @@ async fn find(store: &Store, who: &Who) -> Result<DatabaseId, NotBanned> {
 async fn end_sessions(
     store: &Store,
     bus: (&Bus, &Subjects),
-    banned: (DatabaseId, &Told),
+    banned: (DatabaseId, &SentBan),
 ) -> Result<Sessions, StoreError> {
     let begun = Instant::now();
     let mut ended = 0;
@@ -247,14 +247,14 @@ async fn end_sessions(
 async fn end_sessions_on(
     store: &Store,
     (bus, subjects): (&Bus, &Subjects),
-    (account, told): (DatabaseId, &Told),
+    (account, sent): (DatabaseId, &SentBan),
     (owner, begun): (OwnerId, Instant),
 ) -> Result<Sessions, StoreError> {
     loop {
         let session = bans::session_on(store, account, owner).await?;
         let end = EndSessions {
             session: session.map_or(0, |session| session.0),
-            ban: Some(WireBan::from(told)),
+            ban: Some(WireBan::from(sent)),
         };
         let ask = OperatorOrder {
             database: account.0,

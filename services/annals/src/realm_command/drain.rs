@@ -20,7 +20,8 @@ use crate::director::ask_until_answered;
 /// Timeout of a drain: longer than a process tries to hand over what it holds, and then to log what it did.
 const DRAINED_WITHIN: Duration = Duration::from_secs(30);
 
-/// Time after which a process that the director does not hear has ended: longer than a new director needs to hear it.
+/// Time after which a process that does not report to the director has ended: longer than its report to a new director
+/// takes.
 const GONE_AFTER: Duration = Duration::from_secs(3);
 
 /// Interval of the questions for progress.
@@ -108,7 +109,7 @@ impl Drain {
         while began.elapsed() < DRAINED_WITHIN {
             tokio::time::sleep(ASK_EVERY).await;
             // A director that has just begun to lead does not know of the order: it is repeated. While none leads, there
-            // is no answer, and what the next one has not heard may live.
+            // is no answer, and what has not reported to the next one may live.
             let Ok(stage) = ask_director::<DrainStage>(&bus, &subjects, ask.clone()).await else {
                 seen = Instant::now();
                 continue;

@@ -106,7 +106,7 @@ impl Migrate {
     pub(super) async fn run(self, kept: &KeptRealm, settings: &Settings) -> ExitCode {
         let new = match world::schema(&self.defs) {
             Ok(new) => new,
-            Err(error) => return error.tell(),
+            Err(error) => return error.print(),
         };
         match self.migrate(new, kept, settings).await {
             Ok(()) => ExitCode::SUCCESS,

@@ -70,11 +70,11 @@ impl UpgradeCommand {
         match self.step {
             UpgradeStep::Plan(new) => match new.read() {
                 Ok(schema) => plan(&director, &new, &schema).await,
-                Err(unread) => Ok(unread.tell()),
+                Err(unread) => Ok(unread.print()),
             },
             UpgradeStep::Apply(apply) => match apply.new.read() {
                 Ok(schema) => apply.run(&director, &schema).await,
-                Err(unread) => Ok(unread.tell()),
+                Err(unread) => Ok(unread.print()),
             },
             UpgradeStep::Finish => finish(&director).await,
             UpgradeStep::Rollback => {

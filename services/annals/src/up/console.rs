@@ -26,7 +26,7 @@ const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 pub(super) struct RealmConsole {
     /// `None` once it has ended too often.
     child: Option<Child>,
-    /// The address that it was told to listen on; after the first start, the one that it has.
+    /// The configured address to listen on; after the first start, the one that it has.
     listen: SocketAddr,
     restarts: Restarts,
 }

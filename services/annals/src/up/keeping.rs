@@ -1,4 +1,4 @@
-//! A realm that is kept running: supervised until it is told to stop, and controlled by orders meanwhile.
+//! A realm that is kept running: supervised until an order to stop, and controlled by orders meanwhile.
 
 use std::{
     io,

@@ -112,7 +112,7 @@ impl Editor {
     }
 
     /// The next diagnostics of a file, for this version if one is given.
-    async fn told(&mut self, url: &Url, version: Option<i32>) -> Vec<Diagnostic> {
+    async fn diagnostics(&mut self, url: &Url, version: Option<i32>) -> Vec<Diagnostic> {
         loop {
             let published = timeout(WAIT, self.published.recv())
                 .await
@@ -281,10 +281,10 @@ async fn diagnostics_appear_are_fixed_and_disappear() {
     );
     let mut editor = Editor::start(Some(dir.path())).await;
     // Files that are not open are checked too.
-    let elsewhere = editor.told(&fighter, None).await;
+    let elsewhere = editor.diagnostics(&fighter, None).await;
     assert!(codes(&elsewhere).contains(&"D0201".to_owned()), "{elsewhere:#?}");
     editor.open(&avatar, AVATAR);
-    let found = editor.told(&avatar, Some(1)).await;
+    let found = editor.diagnostics(&avatar, Some(1)).await;
     let wrong = found
         .iter()
         .find(|found| codes(&[(*found).clone()]) == ["D0302"])
@@ -301,7 +301,7 @@ async fn diagnostics_appear_are_fixed_and_disappear() {
     assert_eq!((title.as_str(), edits.len()), ("write `ALL_CLIENTS`", 1));
     assert_eq!(edits[0].range, wrong.range);
     editor.change(&avatar, 2, Some(edits[0].range), &edits[0].new_text);
-    let found = editor.told(&avatar, Some(2)).await;
+    let found = editor.diagnostics(&avatar, Some(2)).await;
     assert!(!codes(&found).contains(&"D0302".to_owned()), "{found:#?}");
     assert_eq!(editor.leave().await, Some(0));
 }
@@ -317,7 +317,7 @@ async fn hover_and_go_to_declaration_work() {
     editor.open(&avatar, &right);
     assert!(
         editor
-            .told(&avatar, Some(1))
+            .diagnostics(&avatar, Some(1))
             .await
             .iter()
             .all(|found| found.severity != Some(lsp_types::DiagnosticSeverity::ERROR))
@@ -418,15 +418,15 @@ async fn files_changed_on_disk_are_read_again() {
         .expect("in time")
         .expect("it asks");
     editor.open(&avatar, "<root> <Propertis/> </root>");
-    assert_eq!(codes(&editor.told(&avatar, Some(1)).await), ["D0101"]);
-    assert!(codes(&editor.told(&fighter, None).await).contains(&"D0201".to_owned()));
+    assert_eq!(codes(&editor.diagnostics(&avatar, Some(1)).await), ["D0101"]);
+    assert!(codes(&editor.diagnostics(&fighter, None).await).contains(&"D0201".to_owned()));
 
     let path = dir.path().join("scripts/entity_defs/interfaces/Fighter.def");
     fs::write(&path, "<root> </root>").expect("a file");
     let event = FileEvent::new(fighter.clone(), FileChangeType::CHANGED);
     let params = DidChangeWatchedFilesParams { changes: vec![event] };
     editor.server.did_change_watched_files(params).expect("it listens");
-    assert!(!codes(&editor.told(&fighter, None).await).contains(&"D0201".to_owned()));
+    assert!(!codes(&editor.diagnostics(&fighter, None).await).contains(&"D0201".to_owned()));
 
     // The open text counts until it is closed.
     fs::write(
@@ -438,7 +438,7 @@ async fn files_changed_on_disk_are_read_again() {
         text_document: TextDocumentIdentifier::new(avatar.clone()),
     };
     editor.server.did_close(params).expect("it listens");
-    let found = editor.told(&avatar, None).await;
+    let found = editor.diagnostics(&avatar, None).await;
     assert!(
         found.iter().any(|found| found.message.contains("<Volatile>")),
         "{found:#?}"

@@ -114,7 +114,7 @@ impl Realm {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_another_operator_finishes_or_takes_back_is_told_apart() {
+async fn a_change_that_another_operator_finishes_or_takes_back_is_reported_as_such() {
     let realm = Realm::start().await;
     let defs = realm.defs.display().to_string();
     let waiting = UpgradeStage {

@@ -100,7 +100,7 @@ pub struct SweepProgress {
 /// A leaf that was checked against its own hashes.
 struct Checked {
     leaf: LeafIndex,
-    /// The batch that belongs there; `None` if only its own header could tell, and that cannot be read.
+    /// The batch that belongs there; `None` if only its own header names it, and that cannot be read.
     at: Option<LogPosition>,
     bytes: u64,
     header: Result<(Header, Hash), Malformed>,

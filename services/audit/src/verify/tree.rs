@@ -153,7 +153,7 @@ impl TreeCheck {
             tree, open, waiting, ..
         } = self;
         let number = tree.size();
-        tree.push_and_tell(leaf, |height, hash| {
+        tree.push_with(leaf, |height, hash| {
             let height_of_tile = u32::from(TILE_HEIGHT);
             if !height.is_multiple_of(height_of_tile) {
                 return;

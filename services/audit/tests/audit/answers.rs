@@ -59,12 +59,12 @@ async fn the_reported_path_of_an_item_is_correct() {
             };
             let cut = index.until(middle.cited.at).await.expect("taken in");
             let by_leaf = found.place_within(&until(cut));
-            let told_by_then = found
+            let step_by_then = found
                 .steps
                 .iter()
                 .rev()
                 .find(|step| step.cited.leaf.leaf <= middle.cited.leaf.leaf);
-            assert_eq!(by_leaf, told_by_then.map(|step| step.to));
+            assert_eq!(by_leaf, step_by_then.map(|step| step.to));
             let wall = middle.cited.entry.wall;
             let done_by_then = found.steps.iter().rev().find(|step| step.cited.entry.wall <= wall);
             assert_eq!(

@@ -53,7 +53,7 @@ fn a_ledger_view_is_shown_after_its_batch() {
     let entity = player.entity.unwrap().0;
     assert_eq!(seen(&player, "coins"), 0, "no balance is known yet");
     host.mood = Mood::Withholds;
-    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    Ledger::default().send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     host.pass(400);
     player.listen(&mut host);
     assert_eq!(seen(&player, "coins"), 0, "it is not logged");
@@ -67,7 +67,7 @@ fn a_ledger_view_cannot_be_set() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
-    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    Ledger::default().send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     host.call(entity, CHEAT);
     host.settle();
     player.listen(&mut host);
@@ -133,19 +133,19 @@ fn a_client_sees_the_ledger_state_despite_faults() {
         let mut player = log_in(&mut host, 5, 1);
         let entity = player.entity.unwrap().0;
         let mut ledger = Ledger::default();
-        ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+        ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
         let mut purse = Purse {
             held: BTreeMap::from([((Slot(0), COIN), 10)]),
             version: 3,
         };
         let mut changes = 1;
         for step in 0..STEPS {
-            let tells = match dice() % 12 {
+            let updates = match dice() % 12 {
                 0 => HISTORY_KEPT,
                 1..=8 => 1,
                 _ => 0,
             };
-            for _ in 0..tells {
+            for _ in 0..updates {
                 let before = [COIN, SPOON].map(|kind| purse.units(kind));
                 let change = Some(purse.change(&mut dice));
                 let after = [COIN, SPOON].map(|kind| purse.units(kind));
@@ -158,7 +158,7 @@ fn a_client_sees_the_ledger_state_despite_faults() {
                     change,
                     ..ledger.booking(first(EntityId(1_000_000)), Outcome::Posted)
                 };
-                ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
+                ledger.send(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
             }
             match dice() % 6 {
                 0 => {

@@ -423,9 +423,9 @@ fn an_ended_activation_does_not_restart() {
     host.settle();
     assert!(host.opened.pop().unwrap().1.is_ok());
     // A request located before the take-over may name an activation that this epoch does not know.
-    let mut unheard_of = open(&host, 5, 8, 8, &Secret([8; 32]));
-    unheard_of.account.epoch = Epoch(1);
-    outdated(&mut host, unheard_of);
+    let mut unknown = open(&host, 5, 8, 8, &Secret([8; 32]));
+    unknown.account.epoch = Epoch(1);
+    outdated(&mut host, unknown);
     // A check-out that is newer than the activation here would belong to a second one.
     (next_life.account.checkout, next_life.ticket) = (7, [3; 32]);
     outdated(&mut host, next_life);
@@ -447,8 +447,8 @@ fn a_full_owner_notices_a_closed_connection() {
     host.answer_again();
     let (kept, player) = (player.is_settled(), player.entity.unwrap().0);
     assert!(!kept, "it accepted only the calls that fit");
-    let heard = host.image(player).history.0;
-    assert!(heard < 2 * 20, "{heard} events");
+    let events = host.image(player).history.0;
+    assert!(events < 2 * 20, "{events} events");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn price(gold: u64) -> Outcome {
 fn a_client_is_shown_what_its_call_returns() {
     let mut host = host();
     let (mut player, mut other) = (log_in(&mut host, 5, 1), log_in(&mut host, 6, 2));
-    player.call(&mut host, Part::Base, "hear", &[Value::UInt(1)]);
+    player.call(&mut host, Part::Base, "note", &[Value::UInt(1)]);
     for kind in [7, POOR, WRONG, 8] {
         ask(&mut host, &mut player, kind);
     }
@@ -100,12 +100,12 @@ fn an_entity_that_ends_in_the_call_is_not_seen_to_answer() {
 fn a_note_of_a_method_that_does_not_answer_is_not_answered() {
     let mut host = Host::of(Game {
         errand: Some(|context| {
-            let hear = context
+            let note = context
                 .entity_type()
-                .base_method_named("hear")
+                .base_method_named("note")
                 .map(|method| method.index);
             let beyond = Some(MemberId(999));
-            for method in [hear, beyond] {
+            for method in [note, beyond] {
                 let from = Address::Client(context.client().unwrap());
                 let to = context.mailbox(Part::Base).address();
                 let caller = Caller {

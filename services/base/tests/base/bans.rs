@@ -11,7 +11,7 @@ use crate::{
     player::{Entrance, log_in, with_ticket},
 };
 
-fn told() -> Ban {
+fn sample_ban() -> Ban {
     Ban {
         until: Some(WallTime(1_798_000_000_000)),
         reason: "case 9".to_owned(),
@@ -24,7 +24,7 @@ pub(crate) fn ban(host: &mut Host, session: Option<SessionId>) -> u32 {
         request: 77,
         account: DatabaseId(5),
         session,
-        ban: told(),
+        ban: sample_ban(),
     }));
     host.settle();
     let (request, ended) = host.ended.pop().expect("it is answered");
@@ -33,13 +33,13 @@ pub(crate) fn ban(host: &mut Host, session: Option<SessionId>) -> u32 {
 }
 
 #[test]
-fn a_banned_player_is_told_why_and_is_out() {
+fn a_banned_player_receives_the_reason_and_is_out() {
     let mut host = Host::new();
     let mut banned = log_in(&mut host, 5, 1);
     let mut other = log_in(&mut host, 6, 2);
     assert_eq!(ban(&mut host, None), 1);
     let mut frame = Vec::new();
-    ToClient::Banned(told()).write(&mut frame);
+    ToClient::Banned(sample_ban()).write(&mut frame);
     let connection = banned.connection;
     let to_banned = |out: &&Out| matches!(out, Out::Frame(to, _) | Out::Close(to, _) if *to == connection);
     let last: Vec<Out> = host.out.iter().filter(to_banned).cloned().collect();

@@ -19,7 +19,7 @@ fn number(value: u64) -> Value {
     Value::UInt(value)
 }
 
-fn heard(host: &Host, entity: EntityId) -> Vec<Value> {
+fn notes(host: &Host, entity: EntityId) -> Vec<Value> {
     match &host.image(entity).properties[&annals_ids::MemberId(0)] {
         Value::Sequence(values) => values.clone(),
         other => panic!("{other:?}"),
@@ -32,7 +32,7 @@ fn a_duplicate_call_is_consumed_once() {
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
     for n in 1..=3 {
-        player.call(&mut host, Part::Base, "hear", &[number(n)]);
+        player.call(&mut host, Part::Base, "note", &[number(n)]);
     }
     player.repeat(&mut host);
     host.settle();
@@ -40,20 +40,20 @@ fn a_duplicate_call_is_consumed_once() {
     host.settle();
     player.listen(&mut host);
     assert!(player.is_settled());
-    assert_eq!(heard(&host, entity), [1, 2, 3].map(number));
+    assert_eq!(notes(&host, entity), [1, 2, 3].map(number));
 
     // Numbering continues over connections and take-overs.
-    let lost = player.make(Part::Base, entity, "hear", &[number(4)]);
+    let lost = player.make(Part::Base, entity, "note", &[number(4)]);
     host.crash();
     player.connect(&mut host, 2);
     player.listen(&mut host);
     player.send(&mut host, &ToServer::Call(lost));
-    player.call(&mut host, Part::Base, "hear", &[number(5)]);
+    player.call(&mut host, Part::Base, "note", &[number(5)]);
     player.repeat(&mut host);
     host.settle();
     player.listen(&mut host);
     assert!(player.is_settled());
-    assert_eq!(heard(&host, entity), [1, 2, 3, 4, 5].map(number));
+    assert_eq!(notes(&host, entity), [1, 2, 3, 4, 5].map(number));
 }
 
 #[test]
@@ -61,15 +61,15 @@ fn a_missing_call_is_requested() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
-    player.make(Part::Base, entity, "hear", &[number(1)]);
-    player.call(&mut host, Part::Base, "hear", &[number(2)]);
+    player.make(Part::Base, entity, "note", &[number(1)]);
+    player.call(&mut host, Part::Base, "note", &[number(2)]);
     host.settle();
-    assert!(heard(&host, entity).is_empty(), "the second waits for the first");
+    assert!(notes(&host, entity).is_empty(), "the second waits for the first");
     player.listen(&mut host);
     host.settle();
     player.listen(&mut host);
     assert!(player.is_settled());
-    assert_eq!(heard(&host, entity), [1, 2].map(number));
+    assert_eq!(notes(&host, entity), [1, 2].map(number));
 }
 
 #[test]
@@ -78,19 +78,19 @@ fn a_call_is_not_confirmed_before_it_is_logged() {
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
     host.mood = Mood::Loses;
-    player.call(&mut host, Part::Base, "hear", &[number(1)]);
+    player.call(&mut host, Part::Base, "note", &[number(1)]);
     host.pass(100);
     player.listen(&mut host);
     assert!(!player.is_settled());
     host.crash();
-    assert!(heard(&host, entity).is_empty(), "the log had lost it");
+    assert!(notes(&host, entity).is_empty(), "the log had lost it");
     player.connect(&mut host, 2);
     player.listen(&mut host);
     player.repeat(&mut host);
     host.settle();
     player.listen(&mut host);
     assert!(player.is_settled());
-    assert_eq!(heard(&host, entity), [number(1)]);
+    assert_eq!(notes(&host, entity), [number(1)]);
 }
 
 /// A method with `CallsPerMinute`: further calls are consumed and refused. Each client has its own limit.
@@ -116,24 +116,24 @@ fn a_client_calls_a_limited_method_as_often_as_it_may() {
         7,
         "a tenth of a minute's calls come at once"
     );
-    assert_eq!(heard(&host, entity), [0, 1, 2].map(number));
+    assert_eq!(notes(&host, entity), [0, 1, 2].map(number));
     assert_eq!(shout(&mut host, &mut other, 10), 7, "others may call as often");
     assert_eq!(shout(&mut host, &mut player, 1), 1);
     host.pass(2_000);
     assert_eq!(shout(&mut host, &mut player, 2), 1, "one every two seconds");
     host.pass(60_000);
     assert_eq!(shout(&mut host, &mut player, 5), 2);
-    player.call(&mut host, Part::Base, "hear", &[number(77)]);
+    player.call(&mut host, Part::Base, "note", &[number(77)]);
     host.settle();
     assert_eq!(
-        heard(&host, entity).last(),
+        notes(&host, entity).last(),
         Some(&number(77)),
         "other methods are not limited"
     );
 
-    let before = heard(&host, entity).len();
+    let before = notes(&host, entity).len();
     host.crash();
-    assert_eq!(heard(&host, entity).len(), before, "what was admitted is in the log");
+    assert_eq!(notes(&host, entity).len(), before, "what was admitted is in the log");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn unexposed_calls_are_consumed_and_not_run() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     let entity = player.entity.unwrap().0;
-    let good = player.make(Part::Base, entity, "hear", &[number(1)]);
+    let good = player.make(Part::Base, entity, "note", &[number(1)]);
     let spoiled = |number, method, args: &[u8]| Call {
         number: CallNumber(number),
         message: [&[method], args].concat(),
@@ -168,7 +168,7 @@ fn unexposed_calls_are_consumed_and_not_run() {
         CallRefusal::BadArguments,
     ];
     assert_eq!(player.refused, numbers.zip(reasons).collect::<Vec<_>>());
-    assert_eq!(heard(&host, entity), [number(9)], "the link is not stuck");
+    assert_eq!(notes(&host, entity), [number(9)], "the link is not stuck");
     assert_eq!(player.closed, None);
 }
 
@@ -189,7 +189,7 @@ fn calls_exposed_only_by_the_client_type_are_consumed_and_not_run() {
     assert_eq!(known_as, ACCOUNT);
     assert_eq!(host.image(entity).type_id, ENVOY);
 
-    player.call(&mut host, Part::Base, "hear", &[number(1)]);
+    player.call(&mut host, Part::Base, "note", &[number(1)]);
     player.call(
         &mut host,
         Part::Base,
@@ -200,7 +200,7 @@ fn calls_exposed_only_by_the_client_type_are_consumed_and_not_run() {
     player.listen(&mut host);
     assert!(player.is_settled());
     assert_eq!(player.refused, [(CallNumber(1), CallRefusal::NoSuchMethod)]);
-    assert!(heard(&host, entity).is_empty());
+    assert!(notes(&host, entity).is_empty());
     let motto = &host.image(entity).properties[&annals_ids::MemberId(2)];
     assert_eq!(motto, &Value::Unicode("exposed by both".into()));
 }
@@ -210,12 +210,12 @@ fn another_base_entity_is_out_of_reach() {
     let mut host = Host::new();
     let victim = log_in(&mut host, 5, 1).entity.unwrap().0;
     let mut player = log_in(&mut host, 6, 2);
-    let call = player.make(Part::Base, victim, "hear", &[number(1)]);
+    let call = player.make(Part::Base, victim, "note", &[number(1)]);
     player.send(&mut host, &ToServer::Call(call));
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.gone, [(Part::Base, victim)]);
-    assert!(heard(&host, victim).is_empty());
+    assert!(notes(&host, victim).is_empty());
     let from = Address::Client(player.session);
     assert!(
         !host.image(victim).links.taken.contains_key(&from),
@@ -232,12 +232,12 @@ fn a_client_cannot_call_an_entity_it_gave_away() {
     host.settle();
     cell.work(&mut host);
     player.listen(&mut host);
-    let call = player.make(Part::Base, account, "hear", &[number(1)]);
+    let call = player.make(Part::Base, account, "note", &[number(1)]);
     player.send(&mut host, &ToServer::Call(call));
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.refused, [(CallNumber(2), CallRefusal::NotAllowed)]);
-    assert!(heard(&host, account).is_empty());
+    assert!(notes(&host, account).is_empty());
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn calls_that_wait_are_forwarded_if_the_cell_part_never_learns_of_the_client() {
         from: Address::Base(avatar),
         to: Address::Cell(avatar),
     };
-    host.hear(cell.envelope(Message::Gone { link }));
+    host.receive(cell.envelope(Message::Gone { link }));
     host.settle();
     assert!(host.sent.iter().any(|(_, envelope)| is_hit(&envelope.message)));
 }
@@ -379,7 +379,7 @@ fn calls_that_wait_are_answered_if_the_cell_part_ends() {
     assert!(host.sent.is_empty(), "{:?}", host.sent);
 
     let ended = cell.say_placed(avatar, None);
-    host.hear(ended);
+    host.receive(ended);
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.gone, [(Part::Cell, avatar)]);
@@ -402,7 +402,7 @@ fn calls_that_wait_are_dropped_with_those_of_the_client() {
         from: Address::Client(player.session),
         to: Address::Cell(avatar),
     };
-    host.hear(cell.envelope(Message::Gone { link }));
+    host.receive(cell.envelope(Message::Gone { link }));
     host.pass(5_000);
     cell.work(&mut host);
     player.listen(&mut host);
@@ -455,7 +455,7 @@ fn calls_to_unknown_entities_follow_their_last_known_owner() {
     assert_eq!(go_to(&mut host, &calls), [CELL, CELL], "the owner of the witness knows");
     let there = annals_ids::OwnerId(21);
     let to = there;
-    host.hear(cell.envelope(Message::Moved { entity: stranger, to }));
+    host.receive(cell.envelope(Message::Moved { entity: stranger, to }));
     assert_eq!(go_to(&mut host, &calls), [there, there], "sent again, they follow");
     assert_eq!(go_to(&mut host, &calls), [CELL, CELL], "sent again: it is not there");
     assert_eq!(go_to(&mut host, &calls), [there, there], "nor here");
@@ -464,7 +464,7 @@ fn calls_to_unknown_entities_follow_their_last_known_owner() {
         to: Address::Cell(stranger),
     };
     let upto = CallNumber(1);
-    host.hear(Cell::new(there).envelope(Message::Took { link, upto }));
+    host.receive(Cell::new(there).envelope(Message::Took { link, upto }));
     host.settle();
     assert_eq!(go_to(&mut host, &calls[1..]), [there], "it was found there");
 }

@@ -53,8 +53,8 @@ impl Cell {
             }
             for (to, envelope) in std::mem::take(&mut host.sent) {
                 assert_eq!(to, self.owner);
-                for answer in self.hear(envelope.message) {
-                    host.hear(answer);
+                for answer in self.receive(envelope.message) {
+                    host.receive(answer);
                 }
             }
             host.settle();
@@ -63,7 +63,7 @@ impl Cell {
     }
 
     /// Handles one message and returns its answers.
-    pub(crate) fn hear(&mut self, message: Message) -> Vec<Envelope> {
+    pub(crate) fn receive(&mut self, message: Message) -> Vec<Envelope> {
         match message {
             Message::Call(call) => self.take(call),
             Message::Took { link, upto } => {

@@ -102,12 +102,12 @@ fn the_owner_that_the_director_names_is_called_until_it_answers() {
     host.crash();
     let again = requests(&mut host);
     assert!(again.contains(&(*number, wanted.clone())), "{again:?}");
-    host.hear(call_of_other(1, created(wanted)));
+    host.receive(call_of_other(1, created(wanted)));
     host.settle();
     // The answer again, to this process and the next.
-    host.hear(call_of_other(1, created(wanted)));
+    host.receive(call_of_other(1, created(wanted)));
     host.crash();
-    host.hear(call_of_other(1, created(wanted)));
+    host.receive(call_of_other(1, created(wanted)));
     host.pass(2 * TIMEOUT_MS);
     assert_eq!(trail(&host, entity), "brer");
     assert_eq!(avatars(&host), 0);
@@ -126,7 +126,7 @@ fn an_entity_is_created_beside_another_without_the_director() {
         of: wanted.of,
         created: Err("it is a cell".into()),
     };
-    host.hear(call_of_other(1, refused));
+    host.receive(call_of_other(1, refused));
     host.settle();
     assert_eq!(trail(&host, entity), "bn");
 }
@@ -153,11 +153,11 @@ fn a_request_is_executed_once_and_answered() {
         properties: motto("from afar"),
     };
     let request = || call_of_other(1, Call::CreateBase(Box::new(wanted.clone())));
-    host.hear(request());
+    host.receive(request());
     host.settle();
-    host.hear(request());
+    host.receive(request());
     host.crash();
-    host.hear(request());
+    host.receive(request());
     host.settle();
     assert_eq!(avatars(&host), 1);
     let answers = host.calls_to_other();
@@ -177,7 +177,7 @@ fn a_request_is_executed_once_and_answered() {
         ..wanted
     };
     host.sent.clear();
-    host.hear(call_of_other(2, Call::CreateBase(Box::new(unknown))));
+    host.receive(call_of_other(2, Call::CreateBase(Box::new(unknown))));
     host.settle();
     let answers = host.calls_to_other();
     let is_refusal = |call: &Call| matches!(call, Call::Created { created: Err(why), .. } if why.contains("99"));

@@ -74,7 +74,7 @@ impl World {
 
     fn call(&mut self, part: Part) {
         let (count, method) = match part {
-            Part::Base => (&mut self.made.0, "hear"),
+            Part::Base => (&mut self.made.0, "note"),
             Part::Cell => (&mut self.made.1, "hit"),
         };
         *count += 1;
@@ -94,30 +94,30 @@ impl World {
         }
         for (_, envelope) in sent {
             for _ in 0..(self.dice)() % 3 {
-                for answer in self.cell.hear(envelope.message.clone()) {
+                for answer in self.cell.receive(envelope.message.clone()) {
                     if !self.one_in(4) {
-                        self.host.hear(answer);
+                        self.host.receive(answer);
                     }
                 }
             }
         }
         for envelope in self.cell.repeat() {
-            self.host.hear(envelope);
+            self.host.receive(envelope);
         }
     }
 
     /// The connection keeps the order, but may break at any frame.
     fn listen(&mut self) {
-        let heard: Vec<Out> = std::mem::take(&mut self.host.out).into();
+        let outputs: Vec<Out> = std::mem::take(&mut self.host.out).into();
         let own = self.player.connection;
-        let heard = heard.into_iter().filter(|out| match out {
+        let outputs = outputs.into_iter().filter(|out| match out {
             Out::Frame(to, _) | Out::Datagram(to, _) | Out::Close(to, _) | Out::Reject(to, _) => *to == own,
         });
-        for out in heard {
+        for out in outputs {
             if self.one_in(12) {
                 return self.reconnect();
             }
-            self.player.hear(&mut self.host, &out);
+            self.player.receive(&mut self.host, &out);
         }
     }
 
@@ -149,7 +149,7 @@ impl World {
             self.player.repeat(&mut self.host);
             self.host.pass(1_000);
             for envelope in self.cell.repeat() {
-                self.host.hear(envelope);
+                self.host.receive(envelope);
             }
             self.cell.work(&mut self.host);
             self.player.listen(&mut self.host);
@@ -163,8 +163,8 @@ impl World {
     fn check(&self) {
         let avatar = self.avatar();
         let expected: Vec<Value> = (1..=self.made.0).map(Value::UInt).collect();
-        let heard = &self.host.image(avatar).properties[&annals_ids::MemberId(0)];
-        assert_eq!(heard, &Value::Sequence(expected), "calls to the base part");
+        let notes = &self.host.image(avatar).properties[&annals_ids::MemberId(0)];
+        assert_eq!(notes, &Value::Sequence(expected), "calls to the base part");
         let hits: Vec<u64> = self
             .cell
             .exposed
@@ -172,7 +172,7 @@ impl World {
             .map(|(_, _, args)| u64::from(u32::from_le_bytes(args[..].try_into().unwrap())))
             .collect();
         assert_eq!(hits, (1..=self.made.1).collect::<Vec<_>>(), "calls to the cell part");
-        assert_eq!(&self.player.property_value("heard"), heard, "what the client was shown");
+        assert_eq!(&self.player.property_value("notes"), notes, "what the client was shown");
         assert_eq!(self.cell.made, 1);
         assert_eq!(
             self.host.folded().hash(),

@@ -26,7 +26,7 @@ fn settle(host: &mut Host, cell: &mut Cell) {
     for _ in 0..5 {
         cell.work(host);
         for repeated in cell.repeat() {
-            host.hear(repeated);
+            host.receive(repeated);
         }
         host.settle();
     }
@@ -139,7 +139,7 @@ fn no_cell_part_is_created_before_the_former_one_has_returned() {
     settle(&mut host, &mut cell);
     assert_eq!((trail(&host, avatar).as_str(), cell.made), ("bAgE", 1));
     let returned = cell.say_returned(avatar);
-    host.hear(returned);
+    host.receive(returned);
     settle(&mut host, &mut cell);
     player.call(&mut host, Part::Base, "grow", &[]);
     settle(&mut host, &mut cell);
@@ -157,7 +157,7 @@ fn an_entity_ends_before_its_cell_part_has_returned() {
     settle(&mut host, &mut cell);
     assert_eq!(trail(&host, avatar), "bAgld", "the end of the cell part comes first");
     let returned = cell.say_returned(avatar);
-    host.hear(returned);
+    host.receive(returned);
     settle(&mut host, &mut cell);
     assert!(!host.owner.state().entities.contains_key(&avatar), "and it is ignored");
 }
@@ -168,14 +168,14 @@ fn the_state_of_a_cell_part_never_replaces_that_of_another_one() {
     let (_, avatar) = avatar(&mut host, &mut cell);
     let mut other = Cell::new(OwnerId(21));
     let returned = other.say_returned(avatar);
-    host.hear(returned);
+    host.receive(returned);
     host.settle();
     assert_eq!(host.image(avatar).base().unwrap().cell, Some(CELL));
     assert_eq!(host.owner.troubles(), 1, "the process log names it");
 
     // If the log was cut, the report of the end may be void, and the state of the part arrives alone.
     let returned = cell.say_returned(avatar);
-    host.hear(returned);
+    host.receive(returned);
     host.settle();
     let base = host.image(avatar).base().unwrap();
     assert_eq!((base.cell, base.cell_history), (None, Some(HistoryNumber(40))));
@@ -204,7 +204,7 @@ fn calls_that_the_former_cell_part_has_not_taken_are_not_for_the_next_one() {
         assert!(open > 0, "the base part has called it");
         host.sent.clear();
         for report in [cell.say_placed(avatar, None), cell.say_returned(avatar)] {
-            host.hear(report);
+            host.receive(report);
             host.settle();
         }
         let sent = &host.image(avatar).links.sent[&Address::Cell(avatar)];

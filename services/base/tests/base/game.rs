@@ -26,13 +26,13 @@ pub(crate) const AVATAR: TypeId = TypeId(1);
 /// Like an avatar, but its definition says that it is not stored.
 pub(crate) const TORCH: TypeId = TypeId(2);
 
-/// The type that clients know an account as; of an account's exposed methods, it does not expose `hear`.
+/// The type that clients know an account as; of an account's exposed methods, it does not expose `note`.
 pub(crate) const ENVOY: TypeId = TypeId(3);
 
 /// The motto of an entity that requests a cell part as soon as it is created.
 pub(crate) const ROOTED: &str = "rooted";
 
-/// The receiver of what an entity is told to bestow, and the kinds of asset.
+/// The receiver of what a call has an entity bestow, and the kinds of asset.
 pub(crate) const FRIEND: DatabaseId = DatabaseId(99);
 pub(crate) const COIN: AssetKind = AssetKind(1);
 pub(crate) const SPOON: AssetKind = AssetKind(2);
@@ -71,7 +71,7 @@ pub(crate) fn schema() -> Arc<Schema> {
     let mut avatar = EntityType::new("Avatar");
     for entity_type in [&mut account, &mut avatar] {
         entity_type.properties = vec![
-            Property::new("heard", numbers(), Distribution::BaseAndClient),
+            Property::new("notes", numbers(), Distribution::BaseAndClient),
             Property::new("trail", DataType::Unicode, Distribution::Base),
             Property::new("motto", DataType::Unicode, Distribution::BaseAndClient),
         ];
@@ -81,7 +81,7 @@ pub(crate) fn schema() -> Arc<Schema> {
         entity_type.properties.extend(email.sealed(DataType::Unicode));
         entity_type.properties[2].indexed = Index::Plain;
         entity_type.base_methods = vec![
-            exposed("hear", vec![Argument::new("number", DataType::UInt32)]),
+            exposed("note", vec![Argument::new("number", DataType::UInt32)]),
             exposed("say", vec![Argument::new("text", DataType::Unicode)]),
             exposed("become", vec![Argument::new("times", DataType::UInt8)]),
             exposed("leave", Vec::new()),
@@ -104,7 +104,7 @@ pub(crate) fn schema() -> Arc<Schema> {
         let shout = entity_type.base_methods.last_mut();
         shout.expect("it has methods").calls_per_minute = Some(30);
         entity_type.base_methods.push(price_method());
-        entity_type.client_methods = vec![Method::new("told", vec![Argument::new("text", DataType::Unicode)])];
+        entity_type.client_methods = vec![Method::new("show_text", vec![Argument::new("text", DataType::Unicode)])];
     }
     account.properties.extend([
         view(
@@ -275,7 +275,7 @@ impl Behaviour for Game {
     fn client_attached(&self, context: &mut Context<'_>) {
         Self::mark(context, 'A');
         let text = Value::Unicode("welcome".into());
-        context.invoke(Audience::Own, "told", vec![text]).unwrap();
+        context.invoke(Audience::Own, "show_text", vec![text]).unwrap();
     }
 
     fn client_lost(&self, context: &mut Context<'_>) {
@@ -382,17 +382,17 @@ impl Behaviour for Game {
                 let advised = context.set_global(GlobalScope::Bases, "advised", number.clone());
                 advised.unwrap();
             }
-            ("hear" | "shout", [number]) => {
-                let mut heard = context.get("heard").unwrap().into_owned();
-                let Value::Sequence(numbers) = &mut heard else {
+            ("note" | "shout", [number]) => {
+                let mut notes = context.get("notes").unwrap().into_owned();
+                let Value::Sequence(numbers) = &mut notes else {
                     unreachable!()
                 };
                 numbers.push(number.clone());
-                context.set("heard", heard).unwrap();
+                context.set("notes", notes).unwrap();
             }
             ("say", [text]) => {
                 context.set("motto", text.clone()).unwrap();
-                context.invoke(Audience::Own, "told", vec![text.clone()]).unwrap();
+                context.invoke(Audience::Own, "show_text", vec![text.clone()]).unwrap();
             }
             ("price", [Value::UInt(kind)]) => return price(context, *kind, caller),
             ("become", [Value::UInt(times)]) => become_avatar(context, *times),

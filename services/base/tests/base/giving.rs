@@ -94,7 +94,7 @@ fn answer(host: &mut Host, number: u64, given: &GivenClient, outcome: GivenOutco
         session,
         outcome,
     };
-    host.hear(call_of_other(number, answer));
+    host.receive(call_of_other(number, answer));
     host.settle();
 }
 
@@ -285,7 +285,7 @@ fn given_to(to: Mailbox, player: &Player) -> GivenClient {
 
 /// The other owner gives the client with its call of this number; returns the answer.
 fn take(host: &mut Host, number: u64, given: &GivenClient) -> GivenOutcome {
-    host.hear(call_of_other(number, Call::GiveClient(Box::new(given.clone()))));
+    host.receive(call_of_other(number, Call::GiveClient(Box::new(given.clone()))));
     host.settle();
     let calls = host.calls_to_other().into_iter();
     let mut answers = calls.filter_map(|(_, call)| match call {

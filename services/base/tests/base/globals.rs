@@ -157,7 +157,7 @@ fn the_owner_on_which_the_realm_began_keeps_the_registry() {
     let value = Value::Mailbox(Some(account(entity, BASE)));
     let outcome = Registration::Done(entry(NEST, 7, Some(value)));
     let (by, of) = (*by, *of);
-    host.hear(call_of_other(1, Call::Registered { by, of, outcome }));
+    host.receive(call_of_other(1, Call::Registered { by, of, outcome }));
     host.settle();
     assert_eq!(trail(&host, entity), "bGv");
     assert_eq!(
@@ -183,7 +183,7 @@ fn the_owner_on_which_the_realm_began_keeps_the_registry() {
             .count()
     };
     assert_eq!(asked(&host), 1);
-    host.hear(from_other(Message::Global(
+    host.receive(from_other(Message::Global(
         GlobalScope::Registry,
         GlobalMessage::Entries(vec![entry(NEST, 8, None)]),
     )));
@@ -317,7 +317,7 @@ fn a_registration_that_arrives_after_the_end_of_its_entity_is_ended() {
     };
     let value = Value::Mailbox(Some(account(entity, BASE)));
     let outcome = Registration::Done(entry(NEST, 7, Some(value)));
-    host.hear(call_of_other(
+    host.receive(call_of_other(
         1,
         Call::Registered {
             by: *by,
@@ -347,8 +347,8 @@ fn registrations_of_other_owners_are_kept_and_ended_on_request() {
             },
         )
     };
-    host.hear(registration(70_000, 1));
-    host.hear(registration(80_000, 2));
+    host.receive(registration(70_000, 1));
+    host.receive(registration(80_000, 2));
     host.settle();
     let outcomes: Vec<_> = calls(&mut host)
         .into_iter()
@@ -367,11 +367,11 @@ fn registrations_of_other_owners_are_kept_and_ended_on_request() {
         entity: EntityId(entity),
         key: NEST.to_owned(),
     };
-    host.hear(call_of_other(3, end(80_000)));
+    host.receive(call_of_other(3, end(80_000)));
     assert_eq!(data(&host, GlobalScope::Registry).mailbox(NEST), Some(holder));
-    host.hear(call_of_other(4, end(70_000)));
+    host.receive(call_of_other(4, end(70_000)));
     assert_eq!(data(&host, GlobalScope::Registry).mailbox(NEST), None);
-    host.hear(registration(80_000, 5));
+    host.receive(registration(80_000, 5));
     let holder = data(&host, GlobalScope::Registry).mailbox(NEST);
     assert_eq!(holder, Some(account(EntityId(80_000), OTHER)));
 }
@@ -430,7 +430,7 @@ fn a_copy_that_differs_receives_what_it_lacks() {
     let scope = GlobalScope::Realm;
     let mut theirs = GlobalData::default();
     theirs.take(entry("moon", 1, Some(Value::Int(1))));
-    host.hear(from_other(Message::Global(
+    host.receive(from_other(Message::Global(
         scope,
         GlobalMessage::Digest(theirs.digest()),
     )));
@@ -443,14 +443,14 @@ fn a_copy_that_differs_receives_what_it_lacks() {
     let sent = exchanged(&mut host);
     assert!(sent.contains(&(OTHER, scope, versions(&ours, false))), "{sent:?}");
 
-    host.hear(from_other(Message::Global(scope, versions(&theirs, false))));
+    host.receive(from_other(Message::Global(scope, versions(&theirs, false))));
     host.settle();
     let sent = exchanged(&mut host);
     let lacked = GlobalMessage::Entries(ours.newer_than(&theirs.versions()));
     assert!(sent.contains(&(OTHER, scope, lacked)), "{sent:?}");
     assert!(sent.contains(&(OTHER, scope, versions(&ours, true))), "{sent:?}");
 
-    host.hear(from_other(Message::Global(
+    host.receive(from_other(Message::Global(
         scope,
         GlobalMessage::Entries(theirs.newer_than(&ours.versions())),
     )));
@@ -458,12 +458,12 @@ fn a_copy_that_differs_receives_what_it_lacks() {
     assert_eq!(data(&host, scope).get("moon"), Some(&Value::Int(1)));
     let both = data(&host, scope);
     exchanged(&mut host);
-    host.hear(from_other(Message::Global(scope, GlobalMessage::Digest(both.digest()))));
+    host.receive(from_other(Message::Global(scope, GlobalMessage::Digest(both.digest()))));
     host.settle();
     assert_eq!(exchanged(&mut host), [], "equal copies need nothing");
     // Data of cells is not for a base.
     let foreign = GlobalMessage::Entries(vec![entry("moon", 9, None)]);
-    host.hear(from_other(Message::Global(GlobalScope::Cells, foreign)));
+    host.receive(from_other(Message::Global(GlobalScope::Cells, foreign)));
     assert!(data(&host, GlobalScope::Cells).is_empty());
 }
 
@@ -473,7 +473,7 @@ fn the_higher_version_stays() {
     let scope = GlobalScope::Realm;
     let receive = |host: &mut Host, stamp, value| {
         let entries = vec![entry("season", stamp, value)];
-        host.hear(from_other(Message::Global(scope, GlobalMessage::Entries(entries))));
+        host.receive(from_other(Message::Global(scope, GlobalMessage::Entries(entries))));
     };
     let far = 1 << 40;
     receive(&mut host, far, Some(Value::Int(9)));

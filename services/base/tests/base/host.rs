@@ -155,7 +155,7 @@ impl Host {
         self.pump();
     }
 
-    pub(crate) fn hear(&mut self, envelope: Envelope) {
+    pub(crate) fn receive(&mut self, envelope: Envelope) {
         self.owner.handle(self.now(), Input::Bus(envelope));
         self.pump();
     }
@@ -197,7 +197,7 @@ impl Host {
                 wants_reply: false,
             },
         };
-        self.hear(Envelope {
+        self.receive(Envelope {
             from: caller,
             epoch: Epoch(1),
             message: Message::Call(call),

@@ -38,13 +38,13 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn tell(&mut self, host: &mut Host, to: EntityId, update: LedgerUpdate) {
+    pub(crate) fn send(&mut self, host: &mut Host, to: EntityId, update: LedgerUpdate) {
         self.last = self.last.next();
         self.say(host, to, update, false);
     }
 
     /// Sends a notice before which none is unconfirmed any more.
-    fn tell_oldest(&mut self, host: &mut Host, to: EntityId, update: LedgerUpdate) {
+    fn send_oldest(&mut self, host: &mut Host, to: EntityId, update: LedgerUpdate) {
         self.last = self.last.next();
         self.say(host, to, update, true);
     }
@@ -63,7 +63,7 @@ impl Ledger {
             trace: [0; 16],
             call: Call::Ledger { to, update },
         };
-        host.hear(Envelope {
+        host.receive(Envelope {
             from: LEDGER,
             epoch: Epoch(1),
             message: Message::Call(call),
@@ -159,7 +159,7 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
     let mut player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     bestow(&mut host, &mut player, 4);
     assert_eq!(coins(&host, entity), 10, "no output has left yet");
 
@@ -170,7 +170,7 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
         ..ledger.booking(of, Outcome::Pending)
     };
     let update = LedgerUpdate::Booking(Box::new(booking));
-    ledger.tell(&mut host, entity, update.clone());
+    ledger.send(&mut host, entity, update.clone());
     host.settle();
     assert_eq!(coins(&host, entity), 6);
     let given = orders(&host);
@@ -200,7 +200,7 @@ fn a_reservation_is_posted_in_the_batch_of_its_departure() {
         gift: Some(gift(of, Stage::Settled)),
         ..ledger.booking(posted, Outcome::Posted)
     };
-    ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
+    ledger.send(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     host.settle();
     let view = host.owner.cx().ledger(entity).unwrap();
     assert!(view.gifts.is_empty() && view.orders.is_empty());
@@ -215,7 +215,7 @@ fn an_activation_posts_its_predecessors_reservations() {
     let before = first(EntityId(entity.0 + 1_000));
     let mut left = statement(6);
     left.gifts.insert(before, gift(before, Stage::Open));
-    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(left)));
+    Ledger::default().send(&mut host, entity, LedgerUpdate::Statement(Box::new(left)));
     host.settle();
     let given = orders(&host);
     assert!(
@@ -230,7 +230,7 @@ fn an_impossible_order_is_denied_at_once() {
     let mut player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     bestow(&mut host, &mut player, 1);
-    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    Ledger::default().send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     bestow(&mut host, &mut player, 0);
     for _ in 0..=ORDERS_WAITING {
         bestow(&mut host, &mut player, 1);
@@ -260,7 +260,7 @@ fn a_deletion_is_refused_while_the_entity_knows_of_assets() {
     let player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     host.call(entity, RUN_ERRAND);
     host.settle();
     assert_eq!(orders(&host), []);
@@ -280,13 +280,13 @@ fn a_deleted_entity_ends_with_the_ledgers_notice_and_a_refused_one_goes_on() {
         holder: ACCOUNT,
         ..Statement::default()
     };
-    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(empty)));
+    ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(empty)));
     host.call(entity, RUN_ERRAND);
     host.settle();
     assert!(matches!(&orders(&host)[..], [(_, Order::Delete)]));
     // A gift has arrived meanwhile.
     let refused = ledger.booking(first(entity), Outcome::Refused(RefusalReason::StillHolds));
-    ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(refused)));
+    ledger.send(&mut host, entity, LedgerUpdate::Booking(Box::new(refused)));
     host.settle();
     assert!(trail(&host, entity).ends_with('T'), "{}", trail(&host, entity));
 
@@ -299,7 +299,7 @@ fn a_deleted_entity_ends_with_the_ledgers_notice_and_a_refused_one_goes_on() {
         number: TransferNumber(2),
     };
     let deleted = LedgerUpdate::Booking(Box::new(ledger.booking(of, Outcome::Posted)));
-    ledger.tell(&mut host, entity, deleted.clone());
+    ledger.send(&mut host, entity, deleted.clone());
     host.settle();
     assert_eq!(host.owner.cx().image(entity), None, "it has ended");
     // The notice again, to a process that took over.
@@ -320,7 +320,7 @@ fn notices_for_an_ended_entity_are_consumed_without_effect() {
     host.settle();
     assert!(host.owner.cx().image(entity).is_none());
     host.sent.clear();
-    Ledger::default().tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    Ledger::default().send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     host.settle();
     let took = host.sent.iter().any(|(to, envelope)| {
         *to == LEDGER
@@ -342,7 +342,7 @@ fn an_alarm_is_reported_only_once_its_batch_is_in_the_log() {
     let player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(2))));
+    ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(2))));
     host.settle();
     // A successor has taken the notices between and confirmed them; this holder, frozen meanwhile, skips them.
     host.mood = Mood::Withholds;
@@ -351,7 +351,7 @@ fn an_alarm_is_reported_only_once_its_batch_is_in_the_log() {
         change: Some(leaving(5)),
         ..ledger.booking(first(EntityId(1)), Outcome::Posted)
     };
-    ledger.tell_oldest(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
+    ledger.send_oldest(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     host.settle();
     assert_eq!(
         host.owner.poll_trouble(),
@@ -369,7 +369,7 @@ fn notices_out_of_sequence_are_an_alarm_and_do_not_stop_the_process() {
     let player = log_in(&mut host, ACCOUNT.0, 1);
     let entity = player.entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(2))));
+    ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(2))));
     let troubles = host.owner.troubles();
     for version in [3, 4, 5] {
         // The version is wrong, or it takes more than the entity holds.
@@ -377,7 +377,7 @@ fn notices_out_of_sequence_are_an_alarm_and_do_not_stop_the_process() {
             change: Some(leaving(version)),
             ..ledger.booking(first(EntityId(1)), Outcome::Posted)
         };
-        ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
+        ledger.send(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     }
     host.settle();
     assert_eq!(host.owner.troubles(), troubles + 3);

@@ -63,10 +63,10 @@ fn a_client_passes_to_its_avatar() {
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.has.as_ref().unwrap().0, avatar);
-    assert_eq!(player.told.len(), 2, "both received a welcome");
+    assert_eq!(player.shown_calls.len(), 2, "both received a welcome");
     assert_eq!(player.stamps_wanted, 0, "its witness knows what to do");
     let moved = cell.say_placed(avatar, Some(OwnerId(21)));
-    host.hear(moved);
+    host.receive(moved);
     host.settle();
     player.listen(&mut host);
     assert_eq!(player.stamps_wanted, 1, "a new one may have asked too early");
@@ -211,7 +211,7 @@ fn a_cell_part_that_was_asked_for_begins_after_a_take_over() {
         cell.say_placed(avatar, Some(CELL)),
         cell.say_placed(avatar, Some(OwnerId(21))),
     ] {
-        host.hear(envelope);
+        host.receive(envelope);
     }
     host.settle();
     assert_eq!(trail(&host, avatar), "bArg");
@@ -275,7 +275,7 @@ fn only_the_present_witness_reaches_the_client() {
         })
     };
     let reached = |host: &mut Host, cell: &Cell, mark: u8| {
-        host.hear(cell.envelope(frames(mark)));
+        host.receive(cell.envelope(frames(mark)));
         host.settle();
         let found = host
             .out
@@ -288,13 +288,13 @@ fn only_the_present_witness_reaches_the_client() {
     assert!(reached(&mut host, &cell, 101));
     assert!(!reached(&mut host, &other, 102), "it does not hold the part");
     let moved = cell.say_placed(avatar, Some(OwnerId(21)));
-    host.hear(moved);
+    host.receive(moved);
     host.settle();
     assert!(reached(&mut host, &other, 103));
     assert!(!reached(&mut host, &cell, 104), "it no longer holds the part");
     let mut restarted = other.envelope(frames(105));
     restarted.epoch = restarted.epoch.next();
-    host.hear(restarted);
+    host.receive(restarted);
     host.out.clear();
     assert!(!reached(&mut host, &other, 106), "its epoch has ended");
 }
@@ -397,14 +397,14 @@ fn the_movement_encoding_is_negotiated_per_connection() {
             known: Known::default(),
             movements: expected,
         };
-        let heard = ViewMessage::MovementAck {
+        let acknowledgement = ViewMessage::MovementAck {
             session,
             entity,
             view,
             ack,
         };
         assert!(
-            cell.views.contains(&stamps) && cell.views.contains(&heard),
+            cell.views.contains(&stamps) && cell.views.contains(&acknowledgement),
             "{:?}",
             cell.views
         );

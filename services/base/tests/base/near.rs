@@ -54,7 +54,7 @@ fn host() -> (Host, EntityId) {
         type_id: AVATAR,
         properties: Vec::new(),
     };
-    host.hear(call_of_other(1, Call::CreateBase(Box::new(wanted))));
+    host.receive(call_of_other(1, Call::CreateBase(Box::new(wanted))));
     host.settle();
     let events = host.batches().flat_map(|batch| batch.events);
     let made = events.filter(|event| matches!(&event.body, Body::BaseCreated(made) if made.type_id == AVATAR));
@@ -99,7 +99,7 @@ fn answer(host: &mut Host, avatar: EntityId, outcome: Outcome) {
             outcome,
         },
     };
-    host.hear(Envelope {
+    host.receive(Envelope {
         from: OwnerId(OTHER.0),
         epoch: Epoch(1),
         message: Message::Call(call),

@@ -86,7 +86,7 @@ fn host_of(errand: fn(&mut Context<'_>), keeper: OwnerId, avatars: u64) -> (Host
             type_id: AVATAR,
             properties: Vec::new(),
         };
-        host.hear(call_of_other(number, Call::CreateBase(Box::new(wanted))));
+        host.receive(call_of_other(number, Call::CreateBase(Box::new(wanted))));
     }
     host.settle();
     let created = host.batches().flat_map(|batch| batch.events);
@@ -154,7 +154,7 @@ fn entered(host: &Host, avatar: EntityId) -> Vec<SpaceId> {
 /// Another owner answers a claim.
 fn answer(host: &mut Host, number: u64, (by, outcome): (EntityId, Registration)) {
     let of = SPACE_CLAIM;
-    host.hear(call_of_other(number, Call::Registered { by, of, outcome }));
+    host.receive(call_of_other(number, Call::Registered { by, of, outcome }));
     host.settle();
 }
 

@@ -59,7 +59,7 @@ fn an_order_is_confirmed_after_its_batch_and_recorded_once() {
     let mut ledger = Ledger::default();
     let refused = answered(&mut host, ACCOUNT, grant(1, "grace"));
     assert_eq!(refused, Err(NotOrdered::NotNow), "its holdings are not known");
-    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     host.settle();
 
     // No answer leaves before the log has acknowledged the order.
@@ -78,7 +78,7 @@ fn an_order_is_confirmed_after_its_batch_and_recorded_once() {
     let logged: Vec<Order> = orders(&host).into_iter().map(|(_, order)| order).collect();
     assert_eq!(logged, [grant(1, "grace"), grant(2, "grace")]);
     let booking = ledger.booking(of(entity, 1), Outcome::Posted);
-    ledger.tell(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
+    ledger.send(&mut host, entity, LedgerUpdate::Booking(Box::new(booking)));
     host.settle();
     let view = host.owner.cx().ledger(entity).expect("a base part");
     assert_eq!(view.orders.keys().map(|number| number.0).collect::<Vec<_>>(), [2]);
@@ -90,7 +90,7 @@ fn forbidden_orders_are_not_recorded() {
     let mut host = Host::new();
     let entity = log_in(&mut host, ACCOUNT.0, 1).entity.unwrap().0;
     let mut ledger = Ledger::default();
-    ledger.tell(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
+    ledger.send(&mut host, entity, LedgerUpdate::Statement(Box::new(statement(10))));
     host.settle();
     let nameless = answered(&mut host, ACCOUNT, grant(1, ""));
     assert!(matches!(nameless, Err(NotOrdered::Refused(_))), "{nameless:?}");

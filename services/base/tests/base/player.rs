@@ -47,7 +47,7 @@ pub(crate) struct Player {
     view: (u64, u64),
     pub(crate) has: Option<(EntityId, HistoryNumber, BTreeMap<ClientMember, Value>)>,
     /// All method calls it was shown, by history number.
-    pub(crate) told: Vec<(HistoryNumber, String)>,
+    pub(crate) shown_calls: Vec<(HistoryNumber, String)>,
     /// Answers to its calls.
     pub(crate) replies: Vec<(HistoryNumber, Reply)>,
     pub(crate) frames: usize,
@@ -86,7 +86,7 @@ impl Player {
             ended: 0,
             view: (0, 0),
             has: None,
-            told: Vec::new(),
+            shown_calls: Vec::new(),
             replies: Vec::new(),
             frames: 0,
             weighed: 0,
@@ -207,12 +207,12 @@ impl Player {
         host.out = others;
         let own: VecDeque<Out> = own;
         for out in own {
-            self.hear(host, &out);
+            self.receive(host, &out);
         }
     }
 
     /// Reads one output; public so that a test may lose or delay some.
-    pub(crate) fn hear(&mut self, host: &mut Host, out: &Out) {
+    pub(crate) fn receive(&mut self, host: &mut Host, out: &Out) {
         assert_eq!(self.closed, None, "{out:?} came after the connection was closed");
         match out {
             Out::Frame(_, bytes) if self.entrance == Entrance::Waiting => match HelloAnswer::read(bytes).unwrap() {
@@ -393,7 +393,7 @@ impl Player {
                 let slot = held.entry(member).or_insert_with(|| property.default.clone());
                 apply(&property.data_type, slot, &change).unwrap();
             }
-            Shown::Method { args, .. } => self.told.push((number, crate::game::text(&args[0]))),
+            Shown::Method { args, .. } => self.shown_calls.push((number, crate::game::text(&args[0]))),
             Shown::Reply(reply) => self.replies.push((number, reply)),
         }
     }

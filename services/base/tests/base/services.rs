@@ -69,7 +69,7 @@ fn advise(host: &mut Host, to: EntityId, number: u64) {
             wants_reply: false,
         },
     };
-    host.hear(Envelope {
+    host.receive(Envelope {
         from: OTHER,
         epoch: Epoch(1),
         message: Message::Call(call),

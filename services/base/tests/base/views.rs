@@ -18,8 +18,8 @@ fn motto(player: &Player) -> String {
     text(&player.property_value("motto"))
 }
 
-fn told(player: &Player) -> Vec<&str> {
-    player.told.iter().map(|(_, text)| text.as_str()).collect()
+fn shown_texts(player: &Player) -> Vec<&str> {
+    player.shown_calls.iter().map(|(_, text)| text.as_str()).collect()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_change_is_shown_after_its_batch() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     assert_eq!(
-        told(&player),
+        shown_texts(&player),
         ["welcome"],
         "calls before the start of the view are kept"
     );
@@ -40,7 +40,7 @@ fn a_change_is_shown_after_its_batch() {
     host.answer_again();
     player.listen(&mut host);
     assert_eq!(
-        (motto(&player).as_str(), told(&player)),
+        (motto(&player).as_str(), shown_texts(&player)),
         ("one", vec!["welcome", "one"])
     );
 }
@@ -50,7 +50,7 @@ fn a_view_continues_after_a_take_over_without_gap_or_repetition() {
     let mut host = Host::new();
     let mut player = log_in(&mut host, 5, 1);
     for round in 0..10 {
-        say(&mut player, &mut host, &format!("heard {round}"));
+        say(&mut player, &mut host, &format!("shown {round}"));
         host.settle();
         player.listen(&mut host);
         // Shown to no client, but in the log.
@@ -65,10 +65,10 @@ fn a_view_continues_after_a_take_over_without_gap_or_repetition() {
         player.listen(&mut host);
         assert_eq!(motto(&player), format!("missed {round}"));
     }
-    let expected = (0..10).flat_map(|round| [format!("heard {round}"), format!("missed {round}")]);
+    let expected = (0..10).flat_map(|round| [format!("shown {round}"), format!("missed {round}")]);
     let expected: Vec<String> = ["welcome".to_owned()].into_iter().chain(expected).collect();
-    assert_eq!(told(&player), expected);
-    assert!(player.told.is_sorted_by_key(|(number, _)| *number));
+    assert_eq!(shown_texts(&player), expected);
+    assert!(player.shown_calls.is_sorted_by_key(|(number, _)| *number));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn deleted_history_is_replaced_by_a_full_refresh() {
     host.settle();
     player.listen(&mut host);
     assert_eq!(motto(&player), (annals_event::HISTORY_KEPT - 1).to_string());
-    assert_eq!(told(&player), ["welcome"], "a refresh sends no old calls");
+    assert_eq!(shown_texts(&player), ["welcome"], "a refresh sends no old calls");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn large_changes_are_spread_over_frames() {
         host.settle();
         player.listen(&mut host);
     }
-    assert_eq!(player.told.len(), 21);
+    assert_eq!(player.shown_calls.len(), 21);
     // All of it again: each text once as a property and once as an argument, 2.4 MB.
     player.has.as_mut().unwrap().1 = HistoryNumber(1);
     let frames = player.frames;
@@ -180,5 +180,5 @@ fn large_changes_are_spread_over_frames() {
     player.listen(&mut host);
     assert!(player.frames >= frames + 8, "{} frames", player.frames - frames);
     assert!(motto(&player).starts_with("19x"));
-    assert_eq!(player.told.len(), 41);
+    assert_eq!(player.shown_calls.len(), 41);
 }

@@ -163,7 +163,7 @@ impl<'b, 'p> Session<'b, 'p> {
                     let leaves = self.leaves().filter(|leaves| *leaves < *until.borrow());
                     let until = leaves.unwrap_or(*until.borrow());
                     let silent = self.away.is_none() && self.interrupted_since(now).is_some();
-                    self.tell_interrupted(silent);
+                    self.publish_interrupted(silent);
                     if now < until {
                         if !*resting.borrow() {
                             self.act(now);
@@ -219,7 +219,7 @@ impl<'b, 'p> Session<'b, 'p> {
 
     /// Adds the client's counters to the report.
     fn settle(&mut self) {
-        self.tell_interrupted(false);
+        self.publish_interrupted(false);
         let core = self.client.core();
         let (counters, unconfirmed) = (core.counters(), core.unconfirmed_calls() as u64);
         let report = &mut self.bot.report;
@@ -260,7 +260,7 @@ impl<'b, 'p> Session<'b, 'p> {
     }
 
     /// Publishes whether it is connected and receives nothing.
-    fn tell_interrupted(&mut self, silent: bool) {
+    fn publish_interrupted(&mut self, silent: bool) {
         let count = &self.bot.tally.interrupted;
         match (self.is_interrupted, silent) {
             (false, true) => drop(count.fetch_add(1, Ordering::Relaxed)),
@@ -415,7 +415,7 @@ impl<'b, 'p> Session<'b, 'p> {
                     && let Some(entity_type) = type_id.and_then(|type_id| self.bot.schema.entity_type(type_id))
                     && let Some(called) = entity_type.client_methods.get(usize::from(method.0))
                 {
-                    self.bot.trader.hear(&called.name, args);
+                    self.bot.trader.take(&called.name, args);
                 }
                 let echoed = own.and_then(|role| role.repertoire.echoed(*method, args));
                 if let Some(asked) = echoed.and_then(|number| self.echoes.remove(&number)) {

@@ -91,7 +91,7 @@ impl Trader {
     }
 
     /// Takes a call of a client method on the bot's own entity.
-    pub(super) fn hear(&mut self, method: &str, args: &[Value]) {
+    pub(super) fn take(&mut self, method: &str, args: &[Value]) {
         match (method, args) {
             (HOLDINGS, [Value::Dict(holdings)]) => {
                 if let [_, carried, worn] = &holdings[..] {
@@ -99,7 +99,7 @@ impl Trader {
                     self.worn = assets(worn).unwrap_or_default();
                 }
             }
-            (TRADE, [Value::Dict(table)]) => self.hear_trade(table),
+            (TRADE, [Value::Dict(table)]) => self.take_trade(table),
             (OUTCOME, [_, Value::UInt(done), _]) => {
                 self.waits = None;
                 if *done == 0 {
@@ -112,7 +112,7 @@ impl Trader {
         }
     }
 
-    fn hear_trade(&mut self, table: &[Value]) {
+    fn take_trade(&mut self, table: &[Value]) {
         let [
             trade,
             Value::UInt(stage),
@@ -324,8 +324,8 @@ mod tests {
     }
 
     fn next(trader: &mut Trader, shows: Value) -> Option<Wish> {
-        trader.hear(TRADE, &[shows]);
-        trader.hear(
+        trader.take(TRADE, &[shows]);
+        trader.take(
             OUTCOME,
             &[Value::UInt(0), Value::UInt(1), Value::Unicode(String::new())],
         );
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn a_steady_bot_offers_something_and_accepts_what_it_is_offered() {
         let mut trader = Trader::default();
-        trader.hear(HOLDINGS, &[Value::Dict(vec![Value::UInt(1), held(COINS), held(0)])]);
+        trader.take(HOLDINGS, &[Value::Dict(vec![Value::UInt(1), held(COINS), held(0)])]);
         let offered = next(&mut trader, shown(0, [0, 0], false)).expect("it offers");
         assert_eq!(offered.method, "offer");
         assert_eq!(next(&mut trader, shown(1, [2, 0], false)), None, "it waits");
@@ -347,8 +347,8 @@ mod tests {
     #[test]
     fn a_steady_bot_does_nothing_while_an_answer_is_due() {
         let mut trader = Trader::default();
-        trader.hear(HOLDINGS, &[Value::Dict(vec![Value::UInt(1), held(COINS), held(0)])]);
-        trader.hear(TRADE, &[shown(0, [0, 0], false)]);
+        trader.take(HOLDINGS, &[Value::Dict(vec![Value::UInt(1), held(COINS), held(0)])]);
+        trader.take(TRADE, &[shown(0, [0, 0], false)]);
         assert!(trader.steady_turn(&[], &mut || 1).is_some());
         for _ in 0..TIMEOUT {
             assert_eq!(trader.steady_turn(&[], &mut || 1), None);

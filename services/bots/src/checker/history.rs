@@ -157,7 +157,7 @@ impl Histories {
         let latest = self.get(entity, part).and_then(|history| history.latest);
         let lives_on =
             self.floors.cells().contains_key(&entity) || latest.is_some_and(|at| !self.floors.have_passed(at));
-        part == Part::Cell && !lives_on && self.traces.tell_an_end(entity, self.floors.has_ended(entity))
+        part == Part::Cell && !lives_on && self.traces.show_an_end(entity, self.floors.has_ended(entity))
     }
 
     /// Whether the finding means that something was not read, rather than that it differs from what was shown.

@@ -47,7 +47,7 @@ impl Traces {
 
     /// Whether a cell part existed before the horizon and has ended; `has_ended` if at the horizon the notification of
     /// its home was pending.
-    pub(super) fn tell_an_end(&self, entity: EntityId, has_ended: bool) -> bool {
+    pub(super) fn show_an_end(&self, entity: EntityId, has_ended: bool) -> bool {
         let has = |parts: &BTreeSet<EntityId>| parts.contains(&entity);
         let has_lived = has(&self.called) || (has(&self.callers) && (has(&self.receivers) || has_ended));
         has_lived && (has_ended || !has(&self.placed))

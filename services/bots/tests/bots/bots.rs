@@ -45,10 +45,10 @@ fn plan(files: &Path) -> (BotPlan, UdpSocket) {
 async fn bots_that_cannot_log_in_end_on_time_and_report_it() {
     let folder = TempDir::new().unwrap();
     let (plan, _silent) = plan(folder.path());
-    let (progress, told) = watch::channel(Progress::default());
+    let (progress, updates) = watch::channel(Progress::default());
     let report = run(plan, progress).await.unwrap();
     assert_eq!((report.bots.len(), report.total(|bot| bot.log_ins)), (3, 0));
-    assert_eq!((told.borrow().bots, told.borrow().connected), (3, 0));
+    assert_eq!((updates.borrow().bots, updates.borrow().connected), (3, 0));
     assert!(report.elapsed < Duration::from_secs(5), "{:?}", report.elapsed);
     assert_eq!(report.bytes_per_second(), (0.0, 0.0));
     assert!(report.bots.iter().all(|bot| bot.gap_after(Instant::now()) == Gap::None));

@@ -154,8 +154,9 @@ fn the_game_is_notified_of_changes_on_ghosts_only() {
                 }] += 1;
                 wanted.extend(std::iter::repeat_n((entity, *member, replaced, held), 2));
             }
-            let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
-            assert_eq!(told, wanted, "seed {seed}");
+            let notifications =
+                std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
+            assert_eq!(notifications, wanted, "seed {seed}");
         }
     }
     assert!(depths.iter().all(|count| *count > 0), "{depths:?}");
@@ -178,17 +179,21 @@ fn a_ghost_that_missed_events_receives_the_differences() {
         world.call(entity, ACT, vec![Value::UInt(0)]);
         world.run(50);
     }
-    let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
-    assert!(told.len() >= 150, "the other ghost received {} of them", told.len());
+    let notifications = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
+    assert!(
+        notifications.len() >= 150,
+        "the other ghost received {} of them",
+        notifications.len()
+    );
     world.cut_off = None;
     world.run(5_000);
-    let told = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
-    let whole = told
+    let notifications = std::mem::take(&mut *world.game.ghost_changes.lock().expect("the lock is not poisoned"));
+    let whole = notifications
         .iter()
         .all(|(_, _, replaced, _)| matches!(replaced, Replaced::Whole { .. }));
-    assert!(whole && (1..10).contains(&told.len()), "{told:?}");
+    assert!(whole && (1..10).contains(&notifications.len()), "{notifications:?}");
     let strength = &world.real(entity).properties[&MemberId(0)];
-    assert_eq!(&told.last().expect("an update was sent").3, strength);
+    assert_eq!(&notifications.last().expect("an update was sent").3, strength);
     check(&world);
 }
 
@@ -198,15 +203,15 @@ fn errand<T: Send + 'static>(
     entity: EntityId,
     errand: impl FnOnce(&mut Context<'_>) -> T + Send + 'static,
 ) -> (T, Vec<Event>) {
-    let (told, tell) = (Arc::new(Mutex::new(None)), world.game.as_ref());
-    let outcome = Arc::clone(&told);
+    let (result, game) = (Arc::new(Mutex::new(None)), world.game.as_ref());
+    let outcome = Arc::clone(&result);
     let errand: Errand =
         Box::new(move |context| *outcome.lock().expect("the lock is not poisoned") = Some(errand(context)));
-    *tell.errand.lock().expect("the lock is not poisoned") = Some(errand);
+    *game.errand.lock().expect("the lock is not poisoned") = Some(errand);
     let before = world.real(entity).history;
     world.call(entity, ACT, vec![Value::UInt(ERRAND)]);
     world.run(250);
-    let outcome = told.lock().expect("the lock is not poisoned").take();
+    let outcome = result.lock().expect("the lock is not poisoned").take();
     (outcome.expect("it was done"), changes(world, entity, Some(before)))
 }
 

@@ -266,7 +266,7 @@ impl Client {
                 let seen = self.known.get_mut(&entity).expect("what changes its level is there");
                 assert_ne!(usize::from(level), seen.finer.len(), "it changes");
                 seen.finer.resize(level.into(), seen.history);
-                self.detailed += seen.tell(&entity_type, &properties);
+                self.detailed += seen.update(&entity_type, &properties);
             }
             ViewItem::Refresh {
                 entity,
@@ -280,7 +280,7 @@ impl Client {
                 let seen = self.known.get_mut(&entity).expect("what is refreshed is there");
                 (seen.history, seen.finer) = (upto, vec![HistoryNumber(0); level.into()]);
                 seen.properties.clear();
-                seen.tell(&entity_type, &properties);
+                seen.update(&entity_type, &properties);
             }
             ViewItem::Update {
                 entity,
@@ -411,10 +411,10 @@ impl Seen {
     }
 
     /// Applies encoded properties, and returns how many.
-    fn tell(&mut self, entity_type: &EntityType, properties: &[u8]) -> usize {
-        let told = read_properties(entity_type, properties).expect("properties have their encoding");
-        let count = told.len();
-        for (id, value) in told {
+    fn update(&mut self, entity_type: &EntityType, properties: &[u8]) -> usize {
+        let updates = read_properties(entity_type, properties).expect("properties have their encoding");
+        let count = updates.len();
+        for (id, value) in updates {
             self.properties
                 .insert(entity_type.client_properties()[usize::from(id.0)], value);
         }

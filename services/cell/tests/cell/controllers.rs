@@ -43,15 +43,15 @@ const KIND: u64 = 1 << 50;
 
 /// Behaviour of every entity here on notifications of controllers.
 pub(crate) fn report(context: &mut Context<'_>, tag: u32, signal: ControllerSignal) {
-    let tag_told = u64::from(tag);
+    let reported_tag = u64::from(tag);
     let (kind, what) = match signal {
-        ControllerSignal::Arrived => (0, tag_told),
+        ControllerSignal::Arrived => (0, reported_tag),
         ControllerSignal::Passed { waypoint } => (1, u64::from(waypoint)),
-        ControllerSignal::Failed => (2, tag_told),
-        ControllerSignal::Turned => (3, tag_told),
+        ControllerSignal::Failed => (2, reported_tag),
+        ControllerSignal::Turned => (3, reported_tag),
         ControllerSignal::Entered { who } => (4, who.0),
         ControllerSignal::Left { who } => (5, who.0),
-        ControllerSignal::Unseated => (6, tag_told),
+        ControllerSignal::Unseated => (6, reported_tag),
     };
     let Ok(Value::Sequence(mut reports)) = context.get("reports").map(std::borrow::Cow::into_owned) else {
         panic!("avatars of these tests have reports");
@@ -257,11 +257,11 @@ fn a_rider_in_a_trap_is_caught_once() {
         }
         world.faults = CALM;
         world.run(2_000);
-        let mut told = reports(&world, coach);
-        told.retain(|report| !matches!(report, Report::Passed(_)));
-        told.sort_unstable();
+        let mut reported = reports(&world, coach);
+        reported.retain(|report| !matches!(report, Report::Passed(_)));
+        reported.sort_unstable();
         let expected: Vec<Report> = riders.iter().map(|rider| Report::Entered(rider.0)).collect();
-        assert_eq!(told, expected, "seed {seed}");
+        assert_eq!(reported, expected, "seed {seed}");
         for &rider in &riders {
             assert_eq!(reports(&world, rider), [], "seed {seed}: no rider lost its seat");
             let apart = (x_of(&world, rider) - x_of(&world, coach)).abs();
@@ -297,12 +297,12 @@ fn a_trap_releases_no_entity_at_a_take_over() {
         assert_eq!(reports(&world, bearer), [Report::Entered(there.0)], "seed {seed}");
         // An entity that is really gone by then is reported, late rather than not at all.
         world.crash(WEST);
-        world.tell_home(crate::home::HomeInput::DestroyCell(there));
+        world.send_to_home(crate::home::HomeInput::DestroyCell(there));
         world.run(1_000);
         world.start(WEST);
         world.run(45_000);
-        let told = [Report::Entered(there.0), Report::Left(there.0)];
-        assert_eq!(reports(&world, bearer), told, "seed {seed}");
+        let reported = [Report::Entered(there.0), Report::Left(there.0)];
+        assert_eq!(reports(&world, bearer), reported, "seed {seed}");
     }
 }
 
@@ -339,7 +339,7 @@ fn a_trap_releases_no_entity_at_a_hand_over() {
 /// leaving in alternation, and the remainder is the set of entities that are in the trap.
 #[test]
 fn trap_reports_add_up_to_the_trap_contents() {
-    let mut told = 0;
+    let mut reported = 0;
     for seed in 0..8 {
         let mut world = reporting_world(seed);
         let mut entities = Vec::new();
@@ -360,7 +360,7 @@ fn trap_reports_add_up_to_the_trap_contents() {
         world.faults = ROUGH;
         disturb(&mut world, 6, 700);
         let dead = entities.remove(0);
-        world.tell_home(crate::home::HomeInput::DestroyCell(dead));
+        world.send_to_home(crate::home::HomeInput::DestroyCell(dead));
         disturb(&mut world, 3, 700);
         world.faults = CALM;
         world.run(10_000);
@@ -379,7 +379,7 @@ fn trap_reports_add_up_to_the_trap_contents() {
                     _ => continue,
                 };
                 assert!(is_news, "seed {seed}: {report:?} was reported to {entity} twice");
-                told += 1;
+                reported += 1;
             }
             let from = reals[&entity].1.position;
             let near = |position: Position| (position.x - from.x).abs().max((position.z - from.z).abs()) <= 15.0;
@@ -393,7 +393,7 @@ fn trap_reports_add_up_to_the_trap_contents() {
         }
         check_logs(&world);
     }
-    assert!(told > 300, "only {told} entries and exits");
+    assert!(reported > 300, "only {reported} entries and exits");
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn a_chase_crosses_boundaries_and_ends_with_its_target() {
             .expect("it can hunt");
     });
     world.run(1_000);
-    world.tell_home(crate::home::HomeInput::DestroyCell(prey));
+    world.send_to_home(crate::home::HomeInput::DestroyCell(prey));
     world.run(8_000);
     assert_eq!(reports(&world, hunter), [Report::Arrived(2), Report::Failed(4)]);
     assert_eq!(controllers(&world, hunter).iter().len(), 0);
@@ -482,7 +482,7 @@ fn a_rider_is_carried_turned_and_released() {
     });
     world.run(500);
     assert!((x_of(&world, rider) - 10.0).abs() < 1e-3, "it is on board again");
-    world.tell_home(crate::home::HomeInput::DestroyCell(coach));
+    world.send_to_home(crate::home::HomeInput::DestroyCell(coach));
     world.run(1_000);
     assert_eq!(reports(&world, rider), [Report::Unseated(5)]);
     check(&world);
@@ -545,7 +545,7 @@ fn invalid_controllers_are_denied_and_change_nothing() {
     check_accounts(&world);
 }
 
-/// After a crash, an entity is where its behaviour was told that it is.
+/// After a crash, an entity is where its behaviour was notified that it is.
 #[test]
 fn an_arrived_entity_stays_there_after_a_take_over() {
     let mut world = reporting_world(12);
@@ -593,7 +593,7 @@ fn a_move_out_of_the_world_fails() {
     }
     world.map.version += 1;
     let map = world.map.clone();
-    world.tell_cell(WEST, annals_cell::CellInput::Map(map));
+    world.send_to_cell(WEST, annals_cell::CellInput::Map(map));
     have(&mut world, entity, |context| {
         context
             .move_to_point(at(-150.0), Gait::at(30.0), 1)

@@ -56,9 +56,9 @@ impl Calls {
     }
 
     /// The arguments of the calls that took effect.
-    fn heard(&self) -> Vec<i64> {
+    fn notes(&self) -> Vec<i64> {
         match &self.world.real(self.receiver).properties[&MemberId(5)] {
-            Value::Sequence(heard) => heard
+            Value::Sequence(notes) => notes
                 .iter()
                 .map(|value| match value {
                     Value::Int(number) => *number,
@@ -83,8 +83,8 @@ impl Calls {
     fn assert_continues_after(&mut self, last: i64) {
         let newest = self.call_for(2_000);
         self.world.run(12_000);
-        let heard = self.heard();
-        let later: Vec<i64> = heard.iter().copied().filter(|number| *number > last).collect();
+        let notes = self.notes();
+        let later: Vec<i64> = notes.iter().copied().filter(|number| *number > last).collect();
         assert!(newest > last + 5, "the timer called {} times", newest - last);
         assert_eq!(later, ((last + 1)..=newest).collect::<Vec<_>>());
         self.last_call();
@@ -98,17 +98,17 @@ fn calls_continue_when_the_receivers_log_is_cut() {
         let mut calls = Calls::new(seed);
         calls.call_for(500);
         calls.world.run(1_000);
-        let (before, kept) = (calls.length(EAST), calls.heard());
+        let (before, kept) = (calls.length(EAST), calls.notes());
         let last = calls.call_for(1_000);
         calls.world.run(2_000);
         assert!(
-            calls.heard().len() > kept.len(),
+            calls.notes().len() > kept.len(),
             "seed {seed}: calls are behind the cut"
         );
         calls.last_call();
         calls.cut(EAST, before, 1);
         calls.world.run(1_000);
-        assert_eq!(calls.heard(), kept, "seed {seed}: they are void");
+        assert_eq!(calls.notes(), kept, "seed {seed}: they are void");
         calls.assert_continues_after(last);
         let events = calls.world.cells[&EAST].events();
         let skipped = events.iter().filter(

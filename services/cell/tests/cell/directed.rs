@@ -23,7 +23,7 @@ fn say(context: &mut Context<'_>, entity: EntityId, text: &str) -> Result<(), De
 }
 
 /// What a client was shown that an entity said, in order.
-fn heard(world: &World, session: u64, entity: EntityId) -> Vec<String> {
+fn received(world: &World, session: u64, entity: EntityId) -> Vec<String> {
     let shown = world.client(session).shown.iter();
     let said = shown.filter_map(|(of, _, shown)| match shown {
         Shown::Method { args, .. } if *of == entity => match &args[..] {
@@ -72,12 +72,16 @@ fn the_own_client_alone_is_shown_it() {
         say(context, own, "to myself").expect("it is itself");
     });
     world.run(1_000);
-    assert_eq!(heard(&world, 1, ghost), ["to you"]);
-    assert_eq!(heard(&world, 1, beside), ["to you too"]);
-    assert_eq!(heard(&world, 1, own), ["to myself"]);
+    assert_eq!(received(&world, 1, ghost), ["to you"]);
+    assert_eq!(received(&world, 1, beside), ["to you too"]);
+    assert_eq!(received(&world, 1, own), ["to myself"]);
     for session in [2, 3] {
         for entity in [own, ghost, beside] {
-            assert_eq!(heard(&world, session, entity), [""; 0], "client {session} and {entity}");
+            assert_eq!(
+                received(&world, session, entity),
+                [""; 0],
+                "client {session} and {entity}"
+            );
         }
     }
     check(&world);
@@ -152,12 +156,12 @@ fn each_call_is_shown_once_and_in_order_over_a_bad_bus() {
         let ghost = world.spawn(AVATAR, 10.0, Some(2));
         world.run(1_000);
         let said = say_all(&mut world, own, ghost, false);
-        let shown = heard(&world, 1, ghost);
+        let shown = received(&world, 1, ghost);
         assert_eq!(shown.len(), directed(&world).len(), "seed {seed}");
         assert!(are_among(&shown, &said), "seed {seed}: {shown:?}");
         // Some are dropped while a view begins again.
         assert!(shown.len() >= CALLS / 2, "seed {seed}: {shown:?}");
-        assert_eq!(heard(&world, 2, ghost), [""; 0], "seed {seed}");
+        assert_eq!(received(&world, 2, ghost), [""; 0], "seed {seed}");
         check(&world);
     }
 }
@@ -171,9 +175,9 @@ fn no_call_is_shown_twice_or_to_others_over_crashes() {
         let ghost = world.spawn(AVATAR, 10.0, Some(2));
         world.run(1_000);
         let said = say_all(&mut world, own, ghost, true);
-        let shown = heard(&world, 1, ghost);
+        let shown = received(&world, 1, ghost);
         assert!(are_among(&shown, &said) && !shown.is_empty(), "seed {seed}: {shown:?}");
-        assert_eq!(heard(&world, 2, ghost), [""; 0], "seed {seed}");
+        assert_eq!(received(&world, 2, ghost), [""; 0], "seed {seed}");
         check(&world);
     }
 }

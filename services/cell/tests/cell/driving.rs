@@ -425,7 +425,7 @@ fn driver_and_session_change() {
     assert_eq!(x_of(&world, horse), -4.0);
     let again = Client::new(SessionId(3), rider, Arc::clone(world.cx(WEST).schema()));
     world.clients.insert(SessionId(3), again);
-    world.tell_home(HomeInput::Attach(rider, Some(SessionId(3))));
+    world.send_to_home(HomeInput::Attach(rider, Some(SessionId(3))));
     world.begin_view(SessionId(3));
     world.run(2_000);
     assert!(world.client(3).drives(horse));

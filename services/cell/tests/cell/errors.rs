@@ -60,19 +60,19 @@ fn expected() -> BTreeMap<u32, Outcome> {
 }
 
 /// The outcomes that an entity recorded, in its own state.
-fn heard(world: &World, entity: EntityId) -> Vec<i64> {
-    let Value::Sequence(heard) = &world.real(entity).properties[&annals_ids::MemberId(5)] else {
+fn notes(world: &World, entity: EntityId) -> Vec<i64> {
+    let Value::Sequence(notes) = &world.real(entity).properties[&annals_ids::MemberId(5)] else {
         panic!("it is a sequence");
     };
-    let mut heard: Vec<i64> = heard
+    let mut notes: Vec<i64> = notes
         .iter()
         .map(|value| match value {
             Value::Int(then) => *then,
             other => panic!("{other:?}"),
         })
         .collect();
-    heard.sort_unstable();
-    heard
+    notes.sort_unstable();
+    notes
 }
 
 fn all() -> Vec<i64> {
@@ -87,18 +87,18 @@ fn each_call_without_a_result_ends_with_its_error() {
     assert_eq!((world.holders(one), world.holders(other)), (vec![WEST], vec![MIDDLE]));
     have(&mut world, one, move |context| ask_all(context, other));
     world.run(TIMEOUT - 1_000);
-    let told = |world: &World| world.game.replies.lock().expect("nobody panics").clone();
+    let replies = |world: &World| world.game.replies.lock().expect("nobody panics").clone();
     assert!(
-        told(&world).iter().all(|(_, then, _)| *then != 3),
+        replies(&world).iter().all(|(_, then, _)| *then != 3),
         "its deadline has not come"
     );
     world.run(2_000);
-    let replies = told(&world);
+    let replies = replies(&world);
     assert!(replies.iter().all(|(who, ..)| *who == one));
     assert_eq!(replies.len(), expected().len(), "each once: {replies:?}");
     let replies: BTreeMap<u32, Outcome> = replies.into_iter().map(|(_, then, outcome)| (then, outcome)).collect();
     assert_eq!(replies, expected());
-    assert_eq!(heard(&world, one), all());
+    assert_eq!(notes(&world, one), all());
     let links = &world.real(one).links;
     assert!(links.awaiting.is_empty(), "nothing is waited for: {:?}", links.awaiting);
     assert!(links.sent.values().all(|sent| sent.unconfirmed.is_empty()));
@@ -126,14 +126,14 @@ fn an_error_is_reported_once_despite_crashes() {
             }
             world.run(20_000);
             println!("seed {seed}, after {after} ms, victim {victim}");
-            let heard = heard(&world, one);
-            assert!(heard.is_empty() || heard == all(), "{heard:?}");
+            let notes = notes(&world, one);
+            assert!(notes.is_empty() || notes == all(), "{notes:?}");
             assert!(world.real(one).links.awaiting.is_empty());
-            let told = world.game.replies.lock().expect("nobody panics").clone();
-            for (_, then, outcome) in told {
+            let replies = world.game.replies.lock().expect("nobody panics").clone();
+            for (_, then, outcome) in replies {
                 assert_eq!(Some(&outcome), expected().get(&then), "ask {then}");
             }
-            asked += usize::from(!heard.is_empty());
+            asked += usize::from(!notes.is_empty());
         }
     }
     // A call is lost with a process that had not logged it.
@@ -146,7 +146,7 @@ fn one_way_calls_to_an_ended_entity_are_reported_as_lost() {
     let one = world.spawn(AVATAR, -5.0, None);
     let gone = world.spawn(AVATAR, -9.0, None);
     world.run(1_000);
-    world.tell_home(crate::home::HomeInput::DestroyCell(gone));
+    world.send_to_home(crate::home::HomeInput::DestroyCell(gone));
     world.run(1_000);
     have(&mut world, one, move |context| {
         for number in 0..3 {

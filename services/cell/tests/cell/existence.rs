@@ -33,7 +33,7 @@ fn an_ended_cell_part_is_removed_and_its_home_is_notified() {
     let mut world = World::new(2);
     let (asked, died) = (world.spawn(AVATAR, -10.0, None), world.spawn(AVATAR, -12.0, None));
     world.run(200);
-    world.tell_home(HomeInput::DestroyCell(asked));
+    world.send_to_home(HomeInput::DestroyCell(asked));
     world.call(died, DIE, Vec::new());
     world.run(500);
     for entity in [asked, died] {
@@ -103,7 +103,7 @@ fn the_state_of_an_ended_cell_part_returns_once_its_calls_are_taken() {
     };
     let owner = world.home.owner.as_ref().unwrap().state().entities[&caller].home;
     assert_eq!(owner, HOME);
-    world.tell_home(HomeInput::CreateBaseless {
+    world.send_to_home(HomeInput::CreateBaseless {
         entity: caller,
         creation: Box::new(creation),
     });
@@ -178,7 +178,7 @@ fn a_failed_creation_is_reported_as_ended() {
     ];
     for (creation, what) in cases {
         let entity = creation.entity;
-        world.tell_home(HomeInput::CreateBaseless {
+        world.send_to_home(HomeInput::CreateBaseless {
             entity,
             creation: Box::new(creation),
         });
@@ -187,7 +187,7 @@ fn a_failed_creation_is_reported_as_ended() {
         let home = world.home.owner.as_ref().expect("it is up").role();
         assert_eq!(home.lost.last(), Some(&entity), "{what}");
     }
-    world.tell_cell(
+    world.send_to_cell(
         MIDDLE,
         CellInput::Create {
             type_id: CREATURE,
@@ -208,7 +208,7 @@ fn the_home_tracks_an_entity_without_a_base() {
     let mut world = World::new(4);
     let entity = EntityId(42);
     let creation = Box::new(creation(entity, CREATURE, 5.0));
-    world.tell_home(HomeInput::CreateBaseless {
+    world.send_to_home(HomeInput::CreateBaseless {
         entity,
         creation: creation.clone(),
     });
@@ -226,7 +226,7 @@ fn the_home_tracks_an_entity_without_a_base() {
     };
     assert_eq!(placed(&world), Some(MIDDLE));
 
-    world.tell_home(HomeInput::CreateBaseless { entity, creation });
+    world.send_to_home(HomeInput::CreateBaseless { entity, creation });
     world.run(300);
     let created = world.cells[&MIDDLE].events();
     let created = created
@@ -304,7 +304,7 @@ fn receive(world: &mut World, to: OwnerId, message: Message) -> Vec<Output> {
 #[test]
 fn a_closing_cell_refuses_entities() {
     let mut world = World::new(5);
-    world.tell_cell(MIDDLE, CellInput::Close);
+    world.send_to_cell(MIDDLE, CellInput::Close);
     let entity = world.spawn(AVATAR, 30.0, None);
     let neighbour = world.spawn(AVATAR, -6.0, Some(1));
     world.run(300);

@@ -25,7 +25,7 @@ const CALMING: u64 = 22_000;
 /// The properties in which senders count the calls to each receiver.
 const COUNTS: [MemberId; 2] = [MemberId(0), MemberId(1)];
 /// The property in which receivers record the calls.
-const HEARD: MemberId = MemberId(5);
+const NOTES: MemberId = MemberId(5);
 
 fn mailbox(entity: EntityId) -> Mailbox {
     Mailbox {
@@ -80,13 +80,13 @@ fn start(world: &mut World, owner: OwnerId) {
 }
 
 /// Each receiver received all calls of each sender, once, in order. Returns how many there were.
-fn check_heard(world: &World, senders: &[EntityId], receivers: &[EntityId]) -> usize {
+fn check_received(world: &World, senders: &[EntityId], receivers: &[EntityId]) -> usize {
     let mut sum = 0;
     for (receiver, count) in receivers.iter().zip(COUNTS) {
-        let Value::Sequence(heard) = &world.real(*receiver).properties[&HEARD] else {
+        let Value::Sequence(notes) = &world.real(*receiver).properties[&NOTES] else {
             panic!("it is a sequence");
         };
-        sum += heard.len();
+        sum += notes.len();
         for sender in senders {
             let of = |value: &Value| match value {
                 Value::Int(number) if number / 1_000 == i64::try_from(sender.0 % 30).expect("small") => {
@@ -94,12 +94,12 @@ fn check_heard(world: &World, senders: &[EntityId], receivers: &[EntityId]) -> u
                 }
                 _ => None,
             };
-            let heard: Vec<i64> = heard.iter().filter_map(of).collect();
+            let notes: Vec<i64> = notes.iter().filter_map(of).collect();
             let Value::Int(sent) = world.real(*sender).properties[&count] else {
                 panic!("it is a number");
             };
             let all: Vec<i64> = (1..=sent).collect();
-            assert_eq!(heard, all, "from {sender} to {receiver}");
+            assert_eq!(notes, all, "from {sender} to {receiver}");
         }
     }
     sum
@@ -107,7 +107,7 @@ fn check_heard(world: &World, senders: &[EntityId], receivers: &[EntityId]) -> u
 
 #[test]
 fn calls_on_ghosts_reach_the_real_entity_once_and_in_order() {
-    let (mut heard, mut crossed) = (0, 0);
+    let (mut received, mut crossed) = (0, 0);
     for seed in SEEDS {
         println!("seed {seed}");
         let mut world = world(seed);
@@ -127,7 +127,7 @@ fn calls_on_ghosts_reach_the_real_entity_once_and_in_order() {
         down.into_keys().for_each(|owner| start(&mut world, owner));
         world.faults = CALM;
         world.run(CALMING);
-        heard += check_heard(&world, senders, receivers);
+        received += check_received(&world, senders, receivers);
         check_logs(&world);
         check_ghosts(&world);
         world.clients.values().for_each(|client| check_view(&world, client));
@@ -137,7 +137,7 @@ fn calls_on_ghosts_reach_the_real_entity_once_and_in_order() {
             .sum::<u64>();
     }
     assert!(
-        heard > 2_000 && crossed > 50,
-        "{heard} calls were heard, {crossed} hand-overs"
+        received > 2_000 && crossed > 50,
+        "{received} calls were received, {crossed} hand-overs"
     );
 }

@@ -97,7 +97,7 @@ fn being(name: &str, reach: Reach) -> EntityType {
         Property::new("title", DataType::Unicode, Distribution::OtherClients),
         Property::new("mood", DataType::Int8, Distribution::CellPublic),
         Property::new("marks", numbers(), Distribution::AllClients),
-        Property::new("heard", numbers(), Distribution::CellPrivate),
+        Property::new("notes", numbers(), Distribution::CellPrivate),
         Property::new("motto", DataType::Unicode, Distribution::CellPublicAndOwn),
     ];
     being.cell_methods = vec![
@@ -306,23 +306,23 @@ impl Behaviour for Game {
     fn replied(&self, context: &mut Context<'_>, then: u32, _note: &[u8], outcome: &Outcome) {
         let replied = (context.entity(), then, outcome.clone());
         self.replies.lock().expect("the lock is not poisoned").push(replied);
-        append(context, "heard", Value::Int(then.into()));
+        append(context, "notes", Value::Int(then.into()));
     }
 
     fn teleported(&self, context: &mut Context<'_>, before: SpaceId) {
-        let told = (context.entity(), Ok(before));
-        self.teleports.lock().expect("the lock is not poisoned").push(told);
+        let outcome = (context.entity(), Ok(before));
+        self.teleports.lock().expect("the lock is not poisoned").push(outcome);
     }
 
     fn teleport_failed(&self, context: &mut Context<'_>, why: &TeleportFailed) {
-        let told = (context.entity(), Err(why.clone()));
-        self.teleports.lock().expect("the lock is not poisoned").push(told);
+        let outcome = (context.entity(), Err(why.clone()));
+        self.teleports.lock().expect("the lock is not poisoned").push(outcome);
     }
 
     fn space_gone(&self, context: &mut Context<'_>) {
         let place = context.place().expect("a cell part is somewhere");
-        let told = (context.entity(), place.space);
-        self.gone.lock().expect("the lock is not poisoned").push(told);
+        let notified = (context.entity(), place.space);
+        self.gone.lock().expect("the lock is not poisoned").push(notified);
         let refuge = *self.refuge.lock().expect("the lock is not poisoned");
         if let Some(refuge) = refuge {
             context.teleport(refuge).expect("a cell part can teleport");
@@ -345,7 +345,7 @@ impl Behaviour for Game {
             return Answer::DONE;
         }
         match (method, args) {
-            (NOTE, [number]) => append(context, "heard", number.clone()),
+            (NOTE, [number]) => append(context, "notes", number.clone()),
             (ACT, [Value::UInt(ERRAND)]) => {
                 let errand = self.errand.lock().expect("the lock is not poisoned").take();
                 errand.expect("a test has one")(context);
@@ -462,7 +462,7 @@ fn act(context: &mut Context<'_>, what: u64) {
 /// Changes a property of the cell part, except the one that counts calls.
 fn alter(context: &mut Context<'_>) {
     let properties = &context.entity_type().properties;
-    let held = properties.iter().filter(|property| property.name != "heard");
+    let held = properties.iter().filter(|property| property.name != "notes");
     let held: Vec<String> = held.map(|property| property.name.clone()).collect();
     let name = &held[usize::try_from(context.roll() % held.len() as u64).expect("there are few")];
     let property = context.entity_type().property_named(name).expect("it exists");

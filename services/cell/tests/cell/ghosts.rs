@@ -159,7 +159,7 @@ fn see_far(world: &mut World) {
     map.version += 1;
     map.spaces.get_mut(&SPACE).expect("it is there").ghost_distance = 100.0;
     for id in [WEST, MIDDLE, EAST] {
-        world.tell_cell(id, CellInput::Map(map.clone()));
+        world.send_to_cell(id, CellInput::Map(map.clone()));
     }
     world.map = map;
 }
@@ -239,7 +239,7 @@ fn say(world: &mut World, from: OwnerId, to: OwnerId, message: Message) -> Vec<O
 /// Messages of a next holder that takes over in the middle of a hand-over, as the walker's old owner receives them:
 /// those in `early` while the entity is leaving, and afterwards an empty list of ghosts, which was sent before all of
 /// them.
-fn hear_next_holder(early: impl Fn(EntityId, HistoryNumber) -> Option<GhostMessage>) {
+fn receive_from_next_holder(early: impl Fn(EntityId, HistoryNumber) -> Option<GhostMessage>) {
     let mut world = World::new(29);
     let walker = world.spawn(AVATAR, -3.0, Some(1));
     world.run(1_500);
@@ -274,16 +274,16 @@ fn hear_next_holder(early: impl Fn(EntityId, HistoryNumber) -> Option<GhostMessa
 
 #[test]
 fn earlier_messages_of_the_next_holder_remove_no_ghost() {
-    hear_next_holder(|_, _| None);
+    receive_from_next_holder(|_, _| None);
 }
 
 #[test]
 fn overtaken_messages_of_the_next_holder_remove_no_ghost() {
-    hear_next_holder(|entity, after| {
+    receive_from_next_holder(|entity, after| {
         let events = Vec::new();
         Some(GhostMessage::Events { entity, after, events })
     });
-    hear_next_holder(|entity, newest| Some(GhostMessage::Heads(vec![(entity, newest)])));
+    receive_from_next_holder(|entity, newest| Some(GhostMessage::Heads(vec![(entity, newest)])));
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn entities_stay_in_view_while_their_holder_is_taken_over() {
         assert!(known.contains_key(&walker), "after {step} fifths of a second");
     }
     check_ghosts(&world);
-    // A real end removes it from view, once its holder has been heard.
+    // A real end removes it from view, once its holder has sent its list.
     world.call(walker, DIE, Vec::new());
     world.run(1_500);
     assert!(!world.client(1).known.contains_key(&walker));
@@ -327,9 +327,9 @@ fn redraw(world: &mut World, areas: &[(OwnerId, f32, f32)]) {
     space.cells = areas.iter().map(area).collect();
 }
 
-fn tell_map(world: &mut World, to: &[OwnerId]) {
+fn send_map(world: &mut World, to: &[OwnerId]) {
     for id in to {
-        world.tell_cell(*id, CellInput::Map(world.map.clone()));
+        world.send_to_cell(*id, CellInput::Map(world.map.clone()));
     }
 }
 
@@ -353,7 +353,7 @@ fn entities_stay_in_view_at_a_take_over_with_a_newer_map() {
             (EAST, 60.0, f32::INFINITY),
         ],
     );
-    tell_map(&mut world, &[WEST, MIDDLE]);
+    send_map(&mut world, &[WEST, MIDDLE]);
     for step in 0..60 {
         if step == 40 {
             world.start(EAST);
@@ -386,7 +386,7 @@ fn entities_stay_in_view_at_a_take_over_before_their_hand_over() {
             (EAST, 10.0, f32::INFINITY),
         ],
     );
-    tell_map(&mut world, &[MIDDLE, EAST]);
+    send_map(&mut world, &[MIDDLE, EAST]);
     for step in 0..60 {
         if step == 40 {
             world.start(WEST);
@@ -400,7 +400,7 @@ fn entities_stay_in_view_at_a_take_over_before_their_hand_over() {
         (vec![EAST], vec![MIDDLE])
     );
     check_ghosts(&world);
-    // An entity that no owner has leaves the view, once all have been heard.
+    // An entity that no owner has leaves the view, once all have sent their lists.
     world.call(walker, DIE, Vec::new());
     world.run(1_500);
     assert!(!world.client(1).known.contains_key(&walker));
@@ -418,7 +418,7 @@ fn an_ended_entity_leaves_a_new_view_after_all_owners_deny_it() {
             (EAST, 1_000.0, f32::INFINITY),
         ],
     );
-    tell_map(&mut world, &[WEST, MIDDLE, EAST]);
+    send_map(&mut world, &[WEST, MIDDLE, EAST]);
     // A new holder sends all other owners their list of ghosts for a while.
     world.run(15_000);
     assert_eq!(
@@ -433,7 +433,7 @@ fn an_ended_entity_leaves_a_new_view_after_all_owners_deny_it() {
     world.run(2_000);
     assert!(
         world.client(1).known.contains_key(&mortal),
-        "an owner that was not heard yet may have it"
+        "an owner without a report yet may have it"
     );
     world.run(5_000);
     assert!(!world.client(1).known.contains_key(&mortal));
@@ -451,7 +451,7 @@ fn a_short_lived_ghost_is_removed() {
             (EAST, 100.0, f32::INFINITY),
         ];
         redraw(&mut world, &areas);
-        tell_map(&mut world, &[WEST, MIDDLE, EAST]);
+        send_map(&mut world, &[WEST, MIDDLE, EAST]);
         world.run(15_000 + 100 * phase);
         world.walk(1, -8.0, 0.0);
         let mut left = 2_000;
@@ -482,7 +482,7 @@ fn hand_over_to_a_stranger(dies: bool) {
             (EAST, 50.0, f32::INFINITY),
         ],
     );
-    tell_map(&mut world, &[WEST, MIDDLE, EAST]);
+    send_map(&mut world, &[WEST, MIDDLE, EAST]);
     // A new holder sends all other owners their list of ghosts for a while.
     world.run(15_000);
     redraw(
@@ -494,7 +494,7 @@ fn hand_over_to_a_stranger(dies: bool) {
             (EAST, 66.0, f32::INFINITY),
         ],
     );
-    tell_map(&mut world, &[MIDDLE, EAST]);
+    send_map(&mut world, &[MIDDLE, EAST]);
     world.walk(1, 6.0, 0.0);
     let mut left = 2_000;
     while !world.holders(entity).contains(&MIDDLE) || !world.live(WEST).state().departing.is_empty() {
@@ -502,7 +502,7 @@ fn hand_over_to_a_stranger(dies: bool) {
         assert!(left > 0, "it is handed over");
         world.run(1);
     }
-    tell_map(&mut world, &[WEST]);
+    send_map(&mut world, &[WEST]);
     if dies {
         world.crash(MIDDLE);
         world.run(2_000);
@@ -609,8 +609,8 @@ fn a_call_on_a_ghost_learns_the_real_owner() {
         call: Call::Exposed { message: vec![0] },
     };
     let said = say(&mut world, EAST, WEST, Message::Call(call));
-    let told = said.iter().any(|output| {
+    let is_sent = said.iter().any(|output| {
         matches!(output, Output::Send { to: EAST, envelope } if envelope.message == Message::Moved { entity, to: MIDDLE })
     });
-    assert!(told, "{said:?}");
+    assert!(is_sent, "{said:?}");
 }

@@ -149,7 +149,7 @@ fn an_entity_after_several_hand_overs_is_callable_and_ends_everywhere() {
     world.run(3_000);
     assert_eq!(world.holders(entity), [WEST]);
     check(&world);
-    world.tell_home(crate::home::HomeInput::DestroyCell(entity));
+    world.send_to_home(crate::home::HomeInput::DestroyCell(entity));
     world.run(6_000);
     assert_eq!(world.holders(entity), []);
     check_logs(&world);
@@ -171,8 +171,8 @@ fn a_teleported_entity_arrives_and_its_client_is_notified() {
     }
     world.run(2_000);
     assert_eq!(world.holders(entity), [EAST]);
-    let told = world.client(1).known[&entity].position;
-    assert_eq!((told.x, told.z), (140.0, 0.0));
+    let shown = world.client(1).known[&entity].position;
+    assert_eq!((shown.x, shown.z), (140.0, 0.0));
     world.walk(1, 141.0, 0.0);
     world.run(500);
     assert_eq!(
@@ -205,8 +205,8 @@ fn the_next_owner_repeats_an_unconfirmed_teleport() {
         world.run(1);
     }
     world.run(1_000);
-    let told = world.client(1).known[&entity].position;
-    assert_eq!((told.x, told.z), (40.0, 0.0));
+    let shown = world.client(1).known[&entity].position;
+    assert_eq!((shown.x, shown.z), (40.0, 0.0));
     assert_eq!(world.cx(MIDDLE).place(entity), Some(place(40.0, 0.0)));
 }
 
@@ -338,9 +338,9 @@ fn an_entity_with_waiting_calls_is_not_handed_over() {
     world.game.pestered.store(0, Ordering::Relaxed);
     world.run(2_000);
     assert!(world.role(WEST).counters().offloaded >= 3);
-    let told = i64::try_from(world.game.last.load(Ordering::Relaxed)).expect("there are few");
-    let heard = Value::Sequence((1..=told).map(Value::Int).collect());
-    assert_eq!(world.real(entity).properties[&MemberId(5)], heard);
+    let calls = i64::try_from(world.game.last.load(Ordering::Relaxed)).expect("there are few");
+    let notes = Value::Sequence((1..=calls).map(Value::Int).collect());
+    assert_eq!(world.real(entity).properties[&MemberId(5)], notes);
 }
 
 #[test]
@@ -374,11 +374,11 @@ fn owners_with_different_maps_do_not_toss_an_entity() {
     map.version += 1;
     let cells = &mut map.spaces.get_mut(&crate::world::SPACE).expect("it is there").cells;
     (cells[0].east, cells[1].west) = (-100.0, -100.0);
-    world.tell_cell(WEST, annals_cell::CellInput::Map(map.clone()));
+    world.send_to_cell(WEST, annals_cell::CellInput::Map(map.clone()));
     world.run(5_000);
     let tossed = world.role(WEST).counters().offloaded;
     assert!((1..=4).contains(&tossed), "it was handed over {tossed} times in 5 s");
-    world.tell_cell(MIDDLE, annals_cell::CellInput::Map(map));
+    world.send_to_cell(MIDDLE, annals_cell::CellInput::Map(map));
     world.run(3_000);
     assert_eq!(world.holders(entity), [MIDDLE]);
     assert!(world.role(WEST).counters().offloaded <= tossed + 1);
@@ -462,7 +462,7 @@ fn owners_with_different_maps_do_not_exchange_an_entity_repeatedly() {
         };
         // For MIDDLE these are in the west now; WEST does not have that map, and uses the old one.
         let map = redrawn(&world, 2, 20.0);
-        world.tell_cell(MIDDLE, CellInput::Map(map));
+        world.send_to_cell(MIDDLE, CellInput::Map(map));
         world.run(60_000);
         let tossed = handed(&world);
         println!(
@@ -480,7 +480,7 @@ fn owners_with_different_maps_do_not_exchange_an_entity_repeatedly() {
         let map = redrawn(&world, 3, 20.0);
         world.map = map.clone();
         for owner in [WEST, MIDDLE, EAST] {
-            world.tell_cell(owner, CellInput::Map(map.clone()));
+            world.send_to_cell(owner, CellInput::Map(map.clone()));
         }
         world.run(2_000);
         for entity in entities {
@@ -524,7 +524,7 @@ fn a_survey_reports_entities_and_pending_hand_overs() {
     // Those at 10 and 20 are WEST's now; 27 is not deep enough in the west to be handed over.
     world.cut_off = Some(WEST);
     let map = redrawn(&world, 2, 32.0);
-    world.tell_cell(MIDDLE, CellInput::Map(map));
+    world.send_to_cell(MIDDLE, CellInput::Map(map));
     let after = space(&world);
     assert_eq!(after.entities, 5, "no entity has left yet");
     assert!(

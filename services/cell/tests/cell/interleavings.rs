@@ -79,7 +79,7 @@ fn orders(left: &BTreeMap<OwnerId, usize>) -> Vec<Vec<OwnerId>> {
 }
 
 /// One order of messages, on their way to the west.
-struct Telling<'w> {
+struct Delivery<'w> {
     world: &'w mut World,
     answers: Answers,
     /// Milliseconds between two messages.
@@ -92,7 +92,7 @@ struct Telling<'w> {
     made: usize,
 }
 
-impl Telling<'_> {
+impl Delivery<'_> {
     fn ghosts(&self) -> BTreeSet<EntityId> {
         self.world
             .role(WEST)
@@ -209,7 +209,7 @@ fn play(world: &mut World, lives: &[&str], (answers, pause, step): (Answers, u64
     for (number, order) in orders.iter().enumerate().step_by(step) {
         // Entities with new ids.
         let scripts = scripts(lives, world.posted * 1_000 + world.now.0);
-        let mut telling = Telling {
+        let mut delivery = Delivery {
             world: &mut *world,
             answers,
             pause,
@@ -221,11 +221,11 @@ fn play(world: &mut World, lives: &[&str], (answers, pause, step): (Answers, u64
         let mut next: BTreeMap<OwnerId, usize> = BTreeMap::new();
         for owner in order {
             let at = next.entry(*owner).or_default();
-            telling.say(*owner, scripts[owner][*at]);
+            delivery.say(*owner, scripts[owner][*at]);
             *at += 1;
         }
-        telling.rest(&scripts);
-        let (left, made) = (telling.ghosts(), telling.made);
+        delivery.rest(&scripts);
+        let (left, made) = (delivery.ghosts(), delivery.made);
         let what = format!("{lives:?}, {answers:?}, {pause} ms apart, order {number}: {order:?}");
         assert_eq!(left, BTreeSet::new(), "{what}");
         if answers == Answers::AtOnce {

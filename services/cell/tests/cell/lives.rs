@@ -73,8 +73,8 @@ fn only_entities_in_a_destroyed_space_are_notified_once_and_end() {
     put(&mut world, other, place(-20.0, 0.0));
     world.run(500);
     let why = TeleportFailed::SpaceGone(SPACE);
-    let told = world.game.teleports.lock().expect("the lock is not poisoned").pop();
-    assert_eq!(told, Some((other, Err(why))));
+    let outcome = world.game.teleports.lock().expect("the lock is not poisoned").pop();
+    assert_eq!(outcome, Some((other, Err(why))));
     have(&mut world, other, |context| {
         let denied = context.create_cell_only(CREATURE, place(1.0, 1.0), Vec::new());
         assert_eq!(denied, Err(Denied::SpaceGone));
@@ -120,8 +120,8 @@ fn an_entity_that_cannot_leave_ends() {
     world.run(3_000);
     assert_eq!(world.reals().len(), 0, "{:?}", world.reals());
     assert!(copy(&world, WEST, ARENA).is_gone(), "the sender received the reason");
-    let told = world.game.gone.lock().expect("the lock is not poisoned").clone();
-    assert_eq!(told.len(), 5, "each is notified once: {told:?}");
+    let notifications = world.game.gone.lock().expect("the lock is not poisoned").clone();
+    assert_eq!(notifications.len(), 5, "each is notified once: {notifications:?}");
     let mut ended = lost(&world);
     ended.sort_unstable();
     ended.retain(|entity| [west, middle, east].contains(entity));
@@ -164,9 +164,9 @@ fn a_teleport_to_a_destroyed_space_is_refused() {
     assert_eq!(world.holders(east), []);
     put(&mut world, west, at(ARENA, 1.0));
     world.run(1_000);
-    let told = world.game.teleports.lock().expect("the lock is not poisoned").pop();
+    let outcome = world.game.teleports.lock().expect("the lock is not poisoned").pop();
     let why = TeleportFailed::Refused("the space was destroyed".to_owned());
-    assert_eq!(told, Some((west, Err(why))));
+    assert_eq!(outcome, Some((west, Err(why))));
     assert_eq!(world.reals()[&west], (WEST, place(-30.0, 0.0)));
 }
 
@@ -181,7 +181,7 @@ fn a_reopened_space_is_empty_and_accepts_entities() {
     world.run(100);
     destroy(&mut world, west);
     world.run(1_000);
-    world.tell_home(HomeInput::Open(west, place(30.0, 0.0)));
+    world.send_to_home(HomeInput::Open(west, place(30.0, 0.0)));
     let first = world.spawn(AVATAR, 30.0, None);
     world.run(300);
     assert_eq!(world.holders(first), [MIDDLE], "it comes after the space was opened");
@@ -196,14 +196,14 @@ fn a_reopened_space_is_empty_and_accepts_entities() {
     put(&mut world, other, place(-20.0, 0.0));
     world.run(500);
     assert_eq!(world.reals()[&other].1.space, SPACE);
-    let told = gone(&world).len();
+    let notified = gone(&world).len();
     check(&world);
     // Opened again, the space starts empty for new entities, and can be destroyed again with those in it.
-    world.tell_home(HomeInput::Open(first, place(30.0, 0.0)));
+    world.send_to_home(HomeInput::Open(first, place(30.0, 0.0)));
     let second = world.spawn(AVATAR, 30.0, None);
     world.run(2_000);
     assert_eq!(held(&world, KEY), [None, None, None]);
-    assert_eq!(gone(&world).len(), told + 2);
+    assert_eq!(gone(&world).len(), notified + 2);
     assert_eq!(world.reals().into_keys().collect::<Vec<_>>(), [second]);
     check(&world);
 }
@@ -217,7 +217,7 @@ fn a_reopened_space_keeps_no_earlier_entities_or_data() {
     let there: Vec<EntityId> = world.reals().into_keys().filter(|entity| *entity != other).collect();
     world.unaware = Some(EAST);
     destroy(&mut world, west);
-    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    world.send_to_home(HomeInput::Open(middle, place(30.0, 0.0)));
     let party = world.spawn(AVATAR, 30.0, None);
     world.run(300);
     assert_eq!(world.holders(party), [MIDDLE]);
@@ -245,7 +245,7 @@ fn a_late_destroy_does_not_end_a_reopened_space() {
     let mut world = World::new(16);
     let [_, middle, east] = writers(&mut world);
     world.unaware = Some(EAST);
-    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    world.send_to_home(HomeInput::Open(middle, place(30.0, 0.0)));
     let party = world.spawn(AVATAR, 31.0, None);
     world.run(300);
     write(&mut world, party, KEY, b"new");
@@ -263,7 +263,7 @@ fn a_late_destroy_does_not_end_a_reopened_space() {
 fn entities_outside_the_owners_areas_end_with_the_space() {
     let mut world = World::new(18);
     let [west, _, east] = writers(&mut world);
-    world.tell_cell(MIDDLE, CellInput::Close);
+    world.send_to_cell(MIDDLE, CellInput::Close);
     east_goes_to(&mut world, MIDDLE);
     world.run(300);
     assert_eq!(world.holders(east), [EAST], "it was refused, and stays for a while");
@@ -280,7 +280,7 @@ fn a_late_opening_does_not_restore_the_earlier_space() {
     let [west, middle, east] = writers(&mut world);
     world.unaware = Some(EAST);
     for _ in 0..2 {
-        world.tell_home(HomeInput::Open(west, place(-30.0, 0.0)));
+        world.send_to_home(HomeInput::Open(west, place(-30.0, 0.0)));
         let guest = world.spawn(AVATAR, -30.0, None);
         world.run(100);
         write(&mut world, guest, KEY, b"first");
@@ -288,7 +288,7 @@ fn a_late_opening_does_not_restore_the_earlier_space() {
         world.run(500);
     }
     assert_eq!(copy(&world, EAST, SPACE).life(), 0);
-    world.tell_home(HomeInput::Open(middle, place(90.0, 0.0)));
+    world.send_to_home(HomeInput::Open(middle, place(90.0, 0.0)));
     let party = world.spawn(AVATAR, 90.0, None);
     world.run(100);
     world.unaware = None;
@@ -322,8 +322,8 @@ fn an_entity_that_escaped_is_notified_again() {
         context.destroy_space().expect("the call is permitted");
     });
     world.run(1_000);
-    let told = world.game.gone.lock().expect("the lock is not poisoned").clone();
-    assert_eq!(told, [(own, SPACE), (own, HALL)]);
+    let notifications = world.game.gone.lock().expect("the lock is not poisoned").clone();
+    assert_eq!(notifications, [(own, SPACE), (own, HALL)]);
     assert_eq!(where_is(&world, own), (EAST, at(ARENA, 2.0)), "it got away again");
 }
 
@@ -334,7 +334,7 @@ fn a_hand_over_carries_the_life_of_its_space() {
     let mut world = World::new(17);
     let [_, middle, _] = writers(&mut world);
     world.unaware = Some(WEST);
-    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    world.send_to_home(HomeInput::Open(middle, place(30.0, 0.0)));
     let party = world.spawn(AVATAR, 3.0, Some(1));
     let before = world.spawn(AVATAR, 58.0, Some(2));
     world.run(500);
@@ -352,7 +352,7 @@ fn a_hand_over_carries_the_life_of_its_space() {
     );
     // East is opened again while Middle does not learn of it, and sends it an entity.
     world.unaware = Some(MIDDLE);
-    world.tell_home(HomeInput::Open(middle, place(90.0, 0.0)));
+    world.send_to_home(HomeInput::Open(middle, place(90.0, 0.0)));
     world.run(100);
     assert!(copy(&world, EAST, SPACE).life() > first);
     assert_eq!(copy(&world, MIDDLE, SPACE).life(), first);
@@ -364,7 +364,7 @@ fn a_hand_over_carries_the_life_of_its_space() {
     check(&world);
     // An entity from a space that is open again is admitted where only the space's end is known.
     world.unaware = Some(WEST);
-    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    world.send_to_home(HomeInput::Open(middle, place(30.0, 0.0)));
     let guest = world.spawn(AVATAR, 3.0, Some(3));
     world.run(500);
     world.unaware = None;
@@ -375,7 +375,7 @@ fn a_hand_over_carries_the_life_of_its_space() {
     world.run(1_000);
     assert!(copy(&world, WEST, SPACE).is_gone());
     world.unaware = Some(WEST);
-    world.tell_home(HomeInput::Open(middle, place(30.0, 0.0)));
+    world.send_to_home(HomeInput::Open(middle, place(30.0, 0.0)));
     let guest = world.spawn(AVATAR, 3.0, Some(4));
     world.run(500);
     world.walk(4, -8.0, 0.0);

@@ -55,7 +55,7 @@ fn bound(packing: Packing, away: f32) -> f32 {
 }
 
 /// Every movement that a client received was true at its tick, within the bound of the packing.
-fn check_told(world: &World, session: u64, trail: &Trail) -> usize {
+fn check_received(world: &World, session: u64, trail: &Trail) -> usize {
     let client = world.client(session);
     for (tick, motion) in &client.motions {
         let (Placing::Full(found) | Placing::Exact(found)) = motion.placing else {
@@ -118,8 +118,11 @@ fn client_positions_equal_the_cells_despite_loss_and_delay() {
         (world.faults, world.overtaking) = (CALM, 0);
         follow(&mut world, 8_000, &mut trail);
         for session in 1..=6 {
-            let told = check_told(&world, session, &trail);
-            assert!(told > 200, "seed {seed}: client {session} received {told} movements");
+            let received = check_received(&world, session, &trail);
+            assert!(
+                received > 200,
+                "seed {seed}: client {session} received {received} movements"
+            );
             check_view(&world, world.client(session));
         }
     }
@@ -188,7 +191,7 @@ fn only_the_client_acknowledges_movements_of_its_view() {
         world.run(100);
         let (entity, view) = (world.client(2).entity, world.client(2).view);
         for (session, view) in [(1, view), (9, view), (2, view - 1), (2, view + 1)] {
-            world.tell_home(HomeInput::MovementAck {
+            world.send_to_home(HomeInput::MovementAck {
                 session: SessionId(session),
                 entity,
                 view,
@@ -202,8 +205,8 @@ fn only_the_client_acknowledges_movements_of_its_view() {
     world.deaf = None;
     let before = world.client(2).motions.len();
     walk_about(&mut world, 4, 10, |world| world.run(100));
-    let told = world.client(2).motions.len() - before;
-    assert!(told > 5, "it could read {told} movements");
+    let received = world.client(2).motions.len() - before;
+    assert!(received > 5, "it could read {received} movements");
     world.run(4_000);
     for session in 1..=4 {
         check_view(&world, world.client(session));
@@ -220,7 +223,7 @@ fn false_acknowledgements_affect_only_their_client() {
             let near = world.role(WEST).ticks().0 as u16;
             let (tick, before) = (near.wrapping_sub(world.roll(200) as u16), world.roll(1 << 16) as u16);
             let (entity, view) = (world.client(1).entity, world.client(1).view);
-            world.tell_home(HomeInput::MovementAck {
+            world.send_to_home(HomeInput::MovementAck {
                 session: SessionId(1),
                 entity,
                 view,
@@ -236,7 +239,7 @@ fn false_acknowledgements_affect_only_their_client() {
 }
 
 /// The game's definitions, with other volatile settings of avatars.
-fn told_like(volatile: Volatile) -> Arc<Schema> {
+fn schema_with(volatile: Volatile) -> Arc<Schema> {
     let mut types = schema().types().to_vec();
     types[usize::from(AVATAR.0)].volatile = volatile;
     Arc::new(Schema::new(types, Vec::new(), Vec::new()))
@@ -250,7 +253,7 @@ fn only_due_movements_are_sent() {
         pitch: Reach::Within(10.0),
         ..Volatile::default()
     };
-    let mut world = World::of(212, told_like(volatile));
+    let mut world = World::of(212, schema_with(volatile));
     let sees = world.spawn(AVATAR, -50.0, Some(1));
     for (session, x) in [(2, -45.0), (3, -35.0), (4, -20.0)] {
         world.spawn(AVATAR, x, Some(session));
@@ -265,7 +268,7 @@ fn only_due_movements_are_sent() {
         }
         world.run(100);
     }
-    let told = |session: u64| -> Vec<Motion> {
+    let received = |session: u64| -> Vec<Motion> {
         let entity = world.client(session).entity;
         let motions = world.client(1).motions.iter().map(|(_, motion)| *motion);
         motions.filter(|motion| motion.entity == entity).collect()
@@ -280,8 +283,11 @@ fn only_due_movements_are_sent() {
     let farther = |motion: &Motion| matches!((motion.placing, motion.facing), (Placing::Full(_), Facing::Yaw(_)));
     let far = |motion: &Motion| matches!((motion.placing, motion.facing), (Placing::Unsaid, Facing::Yaw(_)));
     for (session, is_so) in [(2, &near as &dyn Fn(&Motion) -> bool), (3, &farther), (4, &far)] {
-        let told = told(session);
-        assert!(told.len() > 5 && told.iter().all(is_so), "{session}: {told:?}");
+        let received = received(session);
+        assert!(
+            received.len() > 5 && received.iter().all(is_so),
+            "{session}: {received:?}"
+        );
     }
     // Parts that are not sent at that distance stay as they were.
     let stands = world.client(1).known[&world.client(4).entity].position;
@@ -296,8 +302,8 @@ fn a_minimal_bandwidth_still_carries_movements() {
     world.run(60_000);
     let before = world.client(1).moves.values().sum::<usize>();
     walk_about(&mut world, 3, 300, |world| world.run(100));
-    let told = world.client(1).moves.values().sum::<usize>() - before;
-    assert!((5..100).contains(&told), "{told} movements in half a minute");
+    let received = world.client(1).moves.values().sum::<usize>() - before;
+    assert!((5..100).contains(&received), "{received} movements in half a minute");
 }
 
 #[test]
@@ -306,7 +312,7 @@ fn nothing_is_sent_when_nothing_is_due() {
         position: Reach::Within(20.0),
         ..Volatile::default()
     };
-    let mut world = World::of(213, told_like(volatile));
+    let mut world = World::of(213, schema_with(volatile));
     world.spawn(AVATAR, -50.0, Some(1));
     world.spawn(AVATAR, -20.0, Some(2));
     world.run(500);

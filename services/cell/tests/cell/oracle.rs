@@ -69,8 +69,8 @@ fn check_calls(world: &World) {
             .iter()
             .filter_map(|event| noted(entity, event))
             .collect();
-        let heard = &world.real(entity).properties[&MemberId(5)];
-        assert_eq!(heard, &Value::Sequence(asked), "entity {entity}");
+        let notes = &world.real(entity).properties[&MemberId(5)];
+        assert_eq!(notes, &Value::Sequence(asked), "entity {entity}");
         let cell = image.base().and_then(|base| base.cell);
         assert_eq!(cell, world.holders(entity).first().copied(), "entity {entity}");
     }

@@ -93,13 +93,13 @@ fn a_cell_bounds_its_batch_during_a_log_outage_and_resumes() {
     }
     calm(&mut world);
     check(&world);
-    let heard: usize = avatars.iter().map(|entity| heard(&world, *entity)).sum();
-    assert_eq!(heard as u64, OUTAGE, "every call took effect, once");
+    let notes: usize = avatars.iter().map(|entity| note_count(&world, *entity)).sum();
+    assert_eq!(notes as u64, OUTAGE, "every call took effect, once");
 }
 
-fn heard(world: &World, entity: EntityId) -> usize {
+fn note_count(world: &World, entity: EntityId) -> usize {
     match &world.real(entity).properties[&annals_ids::MemberId(5)] {
-        Value::Sequence(heard) => heard.len(),
+        Value::Sequence(notes) => notes.len(),
         other => panic!("{other:?} is no sequence"),
     }
 }
@@ -144,7 +144,7 @@ fn recursive_calls_are_cut_and_reported() {
     assert_eq!((owner.poll_trouble(), owner.troubles()), (None, 1));
     world.call(avatars[0], NOTE, Vec::new());
     world.run(1_000);
-    assert_eq!(heard(&world, avatars[0]), 1);
+    assert_eq!(note_count(&world, avatars[0]), 1);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn false_call_confirmations_are_harmless() {
     world.cut_off = None;
     calm(&mut world);
     assert_eq!(
-        heard(&world, far) as u64,
+        note_count(&world, far) as u64,
         world.game.last.load(Ordering::Relaxed),
         "every call was made all the same"
     );

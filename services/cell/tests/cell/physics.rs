@@ -84,21 +84,21 @@ fn movement_above_the_top_speed_is_corrected() {
     }
     let far = x_of(&world, entity) + 29.5;
     assert!(far < TOP * 1.01 * 6.5, "{far} m in 5.3 s");
-    let told = world.placements(1, entity) - before;
+    let corrections = world.placements(1, entity) - before;
     assert!(
-        (5..16).contains(&told),
-        "corrections are sent twice a second: {told} times"
+        (5..16).contains(&corrections),
+        "corrections are sent twice a second: {corrections} times"
     );
     // A client that obeys goes on from where it was put back.
     world.run(2_000);
     let from = x_of(&world, entity);
-    let told = world.placements(1, entity);
+    let corrections = world.placements(1, entity);
     for step in 1..=20u8 {
         world.walk(1, from - f32::from(step) * 0.5, 0.0);
         world.run(100);
     }
     assert!((x_of(&world, entity) - (from - 10.0)).abs() < 1e-3);
-    assert_eq!(world.placements(1, entity), told);
+    assert_eq!(world.placements(1, entity), corrections);
     check(&world);
 }
 
@@ -125,13 +125,13 @@ fn movement_during_a_hand_over_is_not_corrected() {
 fn movement_during_a_cell_outage_is_not_corrected() {
     for seed in 0..5 {
         let (mut world, entity) = player(seed, -60.0);
-        let (mut x, mut told) = (-60.0, 0);
+        let (mut x, mut placements) = (-60.0, 0);
         for step in 0..80 {
             match step {
                 20 => {
                     world.run(1_200);
                     world.crash(WEST);
-                    told = world.placements(1, entity);
+                    placements = world.placements(1, entity);
                 }
                 26 => world.start(WEST),
                 _ => {}
@@ -144,7 +144,7 @@ fn movement_during_a_cell_outage_is_not_corrected() {
         assert!((x_of(&world, entity) - x).abs() < 1e-3, "seed {seed}");
         assert_eq!(world.rejected_movements(), 0, "seed {seed}");
         assert!(
-            world.placements(1, entity) <= told + 1,
+            world.placements(1, entity) <= placements + 1,
             "seed {seed}: only its position is sent"
         );
     }

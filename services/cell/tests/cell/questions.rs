@@ -219,7 +219,7 @@ fn an_owner_answers_for_the_union_of_its_areas() {
         area.owner = WEST;
     }
     for id in [WEST, MIDDLE, EAST] {
-        world.tell_cell(id, annals_cell::CellInput::Map(map.clone()));
+        world.send_to_cell(id, annals_cell::CellInput::Map(map.clone()));
     }
     world.map = map;
     world.run(500);
@@ -276,7 +276,7 @@ fn ghosted_properties_are_readable_on_ghosts_and_real_entities() {
         "both were called"
     );
     // One of the requested entities has gone away, the other never existed.
-    world.tell_home(HomeInput::Call(ghost, crate::game::DIE, Vec::new()));
+    world.send_to_home(HomeInput::Call(ghost, crate::game::DIE, Vec::new()));
     world.call(real, NOTE, vec![Value::Int(1)]);
     world.run(1_500);
     have(&mut world, own, move |context| {

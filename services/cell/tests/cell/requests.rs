@@ -151,7 +151,7 @@ fn a_destroy_does_not_overtake_the_calls_before_it() {
 #[test]
 fn a_destroy_of_an_ended_entity_is_reported_as_a_lost_call() {
     let (mut world, killer, victim) = pair(405);
-    world.tell_home(HomeInput::DestroyCell(victim));
+    world.send_to_home(HomeInput::DestroyCell(victim));
     world.run(50);
     assert_eq!(world.holders(victim), []);
     assert!(world.role(WEST).ghosts().get(victim).is_some(), "its ghost lingers");
@@ -217,9 +217,9 @@ fn requests_that_are_not_forwarded_are_denied_at_once() {
         };
         assert!(context.call(strange, "act", vec![Value::UInt(1)]).is_err());
         let gait = Gait::at(3.0);
-        let unheard = Err(Denied::UnknownHere { entity: NOBODY });
-        assert_eq!(context.move_to_entity(NOBODY, 1.0, gait, 1), unheard);
-        assert_eq!(context.board(NOBODY, Seat::default(), 1), unheard);
+        let unknown = Err(Denied::UnknownHere { entity: NOBODY });
+        assert_eq!(context.move_to_entity(NOBODY, 1.0, gait, 1), unknown);
+        assert_eq!(context.board(NOBODY, Seat::default(), 1), unknown);
         assert!(context.look_at(NOBODY).is_none());
         assert_eq!(context.controllers().count(), 0);
     });
@@ -254,9 +254,9 @@ fn local_requests_accept_ghosts_and_real_entities() {
             .expect("it is a cell part");
     });
     world.run(3_000);
-    let told = world.game.teleports.lock().expect("nobody panics").clone();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(matches!(told[0], (who, Ok(_)) if who == one), "{told:?}");
+    let outcomes = world.game.teleports.lock().expect("nobody panics").clone();
+    assert_eq!(outcomes.len(), 1, "{outcomes:?}");
+    assert!(matches!(outcomes[0], (who, Ok(_)) if who == one), "{outcomes:?}");
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn late_failures_are_reported() {
         [(one, Denied::NoSpace(nowhere))],
         "an ended entity receives nothing"
     );
-    let told = world.game.teleports.lock().expect("nobody panics").clone();
-    assert_eq!(told, [(one, Err(TeleportFailed::NoSpace(nowhere)))]);
+    let outcomes = world.game.teleports.lock().expect("nobody panics").clone();
+    assert_eq!(outcomes, [(one, Err(TeleportFailed::NoSpace(nowhere)))]);
     assert_eq!(world.holders(one), []);
 }
 

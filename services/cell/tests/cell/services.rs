@@ -39,7 +39,7 @@ fn world(seed: u64, bases: &[OwnerId]) -> (World, EntityId) {
     world.map.bases.extend(bases);
     world.map.version += 1;
     let map = world.map.clone();
-    world.tell_cell(MIDDLE, CellInput::Map(map));
+    world.send_to_cell(MIDDLE, CellInput::Map(map));
     let entity = world.spawn(AVATAR, 0.0, None);
     world.run(500);
     (world, entity)

@@ -186,8 +186,8 @@ fn a_teleport_to_an_invalid_place_fails_with_a_reason() {
         }
     });
     world.run(2_000);
-    let told = world.game.teleports.lock().expect("nobody panics").clone();
-    assert_eq!(told, vec![(one, Err(TeleportFailed::NoPlace)); count]);
+    let outcomes = world.game.teleports.lock().expect("nobody panics").clone();
+    assert_eq!(outcomes, vec![(one, Err(TeleportFailed::NoPlace)); count]);
     check_places(&world);
     assert_eq!(world.reals()[&one], (WEST, place(-5.0, 0.0)));
 }
@@ -212,7 +212,7 @@ fn invalid_positions_from_clients_are_ignored() {
     check_places(&world);
     world.walk(1, -22.0, 2.0);
     world.run(500);
-    assert_eq!(world.reals()[&entity].1, place(-22.0, 2.0), "it is heard again");
+    assert_eq!(world.reals()[&entity].1, place(-22.0, 2.0), "its movements count again");
     check(&world);
 }
 
@@ -282,15 +282,15 @@ fn a_controller_without_progress_ends() {
             "controller {tag} continues"
         );
     }
-    let told = reports(&world, entity);
+    let reported = reports(&world, entity);
     let failed = |tag| Report::Failed(tag);
-    let passed: Vec<Report> = told
+    let passed: Vec<Report> = reported
         .iter()
         .copied()
         .filter(|report| matches!(report, Report::Passed(_)))
         .collect();
     assert_eq!(passed, [Report::Passed(0)], "it stands where its round begins");
-    let rest: Vec<Report> = told
+    let rest: Vec<Report> = reported
         .into_iter()
         .filter(|report| !matches!(report, Report::Passed(_)))
         .collect();

@@ -131,7 +131,7 @@ fn lost_space_data_is_resent_and_recovered_from_the_log() {
     assert_eq!(
         held(&world, KEY),
         all(b"two"),
-        "each from its own log, before it has heard anybody"
+        "each from its own log, before it has received from others"
     );
     world.run(5_000);
     check(&world);
@@ -260,7 +260,7 @@ pub(crate) fn east_goes_to(world: &mut World, owner: OwnerId) {
         }
     }
     for id in OWNERS {
-        world.tell_cell(id, CellInput::Map(map.clone()));
+        world.send_to_cell(id, CellInput::Map(map.clone()));
     }
     world.map = map;
 }
@@ -343,9 +343,9 @@ fn space_data_beyond_a_limit_is_denied_with_a_reason() {
         context.remove_space_geometry(127).expect("the call is permitted");
         assert_eq!(context.space_geometry().collect::<Vec<_>>(), [(3, hill)]);
     });
-    let told = Denied::SpaceKey { key: 7 }.to_string();
+    let text = Denied::SpaceKey { key: 7 }.to_string();
     assert_eq!(
-        told,
+        text,
         "a game's own space data has keys from 256 to 511, and 7 is out of range"
     );
     world.run(200);
@@ -353,12 +353,12 @@ fn space_data_beyond_a_limit_is_denied_with_a_reason() {
 }
 
 fn time(world: &mut World, who: EntityId) -> Option<(u64, f64)> {
-    let heard = std::sync::Arc::new(std::sync::Mutex::new(None));
-    let told = std::sync::Arc::clone(&heard);
+    let result = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let shared = std::sync::Arc::clone(&result);
     have(world, who, move |context: &mut Context<'_>| {
-        *told.lock().expect("the lock is not poisoned") = Some((context.now().0, context.time_of_day()));
+        *shared.lock().expect("the lock is not poisoned") = Some((context.now().0, context.time_of_day()));
     });
-    let (now, time) = heard.lock().expect("the lock is not poisoned").take()?;
+    let (now, time) = result.lock().expect("the lock is not poisoned").take()?;
     Some((now, time?))
 }
 

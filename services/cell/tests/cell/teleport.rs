@@ -32,7 +32,7 @@ pub(crate) fn world(seed: u64) -> World {
         map.spaces.insert(space, Space { cells, ..like });
     }
     for id in [WEST, MIDDLE, EAST] {
-        world.tell_cell(id, CellInput::Map(map.clone()));
+        world.send_to_cell(id, CellInput::Map(map.clone()));
     }
     world.map = map;
     world
@@ -58,7 +58,7 @@ pub(crate) fn put(world: &mut World, entity: EntityId, to: Place) {
     world.call(entity, ACT, vec![Value::UInt(LEAP)]);
 }
 
-fn told(world: &World) -> Vec<(EntityId, Result<SpaceId, TeleportFailed>)> {
+fn outcomes(world: &World) -> Vec<(EntityId, Result<SpaceId, TeleportFailed>)> {
     world.game.teleports.lock().expect("the lock is not poisoned").clone()
 }
 
@@ -87,7 +87,7 @@ fn a_teleport_to_a_space_on_the_same_cell_is_immediate() {
     put(&mut world, entity, at(HALL, -21.0));
     world.run(50);
     assert_eq!(where_is(&world, entity), (WEST, at(HALL, -21.0)));
-    assert_eq!(told(&world), [(entity, Ok(SPACE))]);
+    assert_eq!(outcomes(&world), [(entity, Ok(SPACE))]);
     assert_eq!(world.client(1).space, Some(HALL));
     assert_eq!(
         world.client(1).known.keys().collect::<Vec<_>>(),
@@ -137,7 +137,7 @@ fn a_teleport_to_another_owner_keeps_the_entitys_state() {
     world.run(600);
     assert_eq!(where_is(&world, entity), (EAST, at(ARENA, 7.0)));
     assert_eq!(kept(world.real(entity)), before);
-    assert_eq!(told(&world), [(there, Ok(SPACE)), (entity, Ok(SPACE))]);
+    assert_eq!(outcomes(&world), [(there, Ok(SPACE)), (entity, Ok(SPACE))]);
     assert!(
         world.role(MIDDLE).ghosts().get(entity).is_none(),
         "no ghost of it is left behind"
@@ -149,11 +149,11 @@ fn a_teleport_to_another_owner_keeps_the_entitys_state() {
     let stands = client.known[&entity].position;
     assert_eq!((stands.x, stands.z), (7.0, 3.0));
     let items = client.items.iter();
-    let told = items.skip_while(|item| **item != ViewItem::Leave { entity: third });
+    let updates = items.skip_while(|item| **item != ViewItem::Leave { entity: third });
     let space = ViewItem::Space { entity, space: ARENA };
     assert!(
-        told.clone().any(|item| *item == space),
-        "the other entities leave the view before: {told:?}"
+        updates.clone().any(|item| *item == space),
+        "the other entities leave the view before: {updates:?}"
     );
     // Its client moves it there, and it is not put back.
     world.walk(1, 9.0, 3.0);
@@ -171,7 +171,7 @@ fn a_failed_teleport_is_reported_and_changes_nothing() {
     world.run(1_000);
     world.walk(1, -21.0, 2.0);
     world.run(1_500);
-    let (before, heard) = (where_is(&world, entity), kept(world.real(entity)));
+    let (before, state) = (where_is(&world, entity), kept(world.real(entity)));
     let mut lost = at(ARENA, 0.0);
     lost.position.y = f32::NAN;
     put(&mut world, entity, at(NOWHERE, 0.0));
@@ -185,7 +185,7 @@ fn a_failed_teleport_is_reported_and_changes_nothing() {
     world.run(100);
     let why = |why| (entity, Err(why));
     assert_eq!(
-        told(&world),
+        outcomes(&world),
         [
             why(TeleportFailed::NoSpace(NOWHERE)),
             why(TeleportFailed::NoPlace),
@@ -195,7 +195,7 @@ fn a_failed_teleport_is_reported_and_changes_nothing() {
     );
     world.run(1_000);
     assert_eq!(where_is(&world, entity), before);
-    assert_eq!(kept(world.real(entity)), heard);
+    assert_eq!(kept(world.real(entity)), state);
     assert_eq!(world.client(1).space, Some(SPACE));
     check(&world);
 }
@@ -207,8 +207,8 @@ fn a_refused_entity_is_restored_and_notified() {
     world.run(1_000);
     world.walk(1, -22.0, 2.0);
     world.run(1_000);
-    world.tell_cell(EAST, CellInput::Close);
-    let (before, heard) = (where_is(&world, entity), kept(world.real(entity)));
+    world.send_to_cell(EAST, CellInput::Close);
+    let (before, state) = (where_is(&world, entity), kept(world.real(entity)));
     world.cut_off = Some(EAST);
     put(&mut world, entity, at(ARENA, 7.0));
     world.run(200);
@@ -220,9 +220,9 @@ fn a_refused_entity_is_restored_and_notified() {
     world.cut_off = None;
     world.run(12_000);
     assert_eq!(where_is(&world, entity), before);
-    assert_eq!(kept(world.real(entity)), heard);
-    let [(who, Err(TeleportFailed::Refused(why)))] = &told(&world)[..] else {
-        panic!("{:?}", told(&world));
+    assert_eq!(kept(world.real(entity)), state);
+    let [(who, Err(TeleportFailed::Refused(why)))] = &outcomes(&world)[..] else {
+        panic!("{:?}", outcomes(&world));
     };
     assert_eq!((*who, why.as_str()), (entity, "the process is shutting down"));
     assert!(world.real(entity).links.awaiting.is_empty(), "no state of it is left");
@@ -247,7 +247,7 @@ fn a_teleport_survives_the_death_of_either_side_at_any_moment() {
             let drops = victim == MIDDLE;
             if drops {
                 world.clients.remove(&SessionId(1));
-                world.tell_home(HomeInput::Attach(entity, None));
+                world.send_to_home(HomeInput::Attach(entity, None));
             } else {
                 world.crash(victim);
             }
@@ -313,7 +313,7 @@ fn a_teleport_to_an_entity_finds_it_on_any_owner() {
     let (_, stands) = where_is(&world, entity);
     assert_eq!((stands.space, stands.position.x, stands.position.z), (ARENA, 32.0, 2.0));
     assert!(world.client(1).known.contains_key(&friend));
-    world.tell_home(HomeInput::DestroyCell(friend));
+    world.send_to_home(HomeInput::DestroyCell(friend));
     world.run(1_000);
     have(&mut world, entity, move |context| {
         context
@@ -321,7 +321,7 @@ fn a_teleport_to_an_entity_finds_it_on_any_owner() {
             .expect("the position is not known yet");
     });
     world.run(8_000);
-    let last = told(&world).pop();
+    let last = outcomes(&world).pop();
     assert!(
         matches!(last, Some((who, Err(TeleportFailed::NoEntity(_)))) if who == entity),
         "{last:?}"
@@ -354,8 +354,8 @@ fn an_entity_that_ends_during_a_teleport_leaves_no_state() {
                 world.start_home();
                 world.run(500);
             }
-            world.tell_home(HomeInput::Attach(entity, None));
-            world.tell_home(HomeInput::DestroyCell(entity));
+            world.send_to_home(HomeInput::Attach(entity, None));
+            world.send_to_home(HomeInput::DestroyCell(entity));
             world.run(500);
             victim.into_iter().for_each(|victim| world.start(victim));
             world.faults = CALM;

@@ -18,7 +18,7 @@ fn act(world: &mut World, entity: EntityId, what: u64) {
 }
 
 /// What a client received of an entity, by kind.
-fn told(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
+fn received(world: &World, session: u64, entity: EntityId) -> Vec<&'static str> {
     let items = world
         .client(session)
         .items
@@ -66,13 +66,13 @@ fn a_client_sees_what_is_around_it_as_it_is() {
     world.walk(1, -8.0, 0.0);
     world.run(500);
     check(&world);
-    assert_eq!(told(&world, 1, far), ["enter", "refresh"]);
+    assert_eq!(received(&world, 1, far), ["enter", "refresh"]);
     world.walk(1, -13.0, 0.0);
     world.run(500);
     assert!(world.client(1).known.contains_key(&far), "it is within the hysteresis");
     world.walk(1, -16.0, 0.0);
     world.run(500);
-    assert_eq!(told(&world, 1, far), ["enter", "refresh", "leave"]);
+    assert_eq!(received(&world, 1, far), ["enter", "refresh", "leave"]);
     check(&world);
 }
 
@@ -111,15 +111,15 @@ fn a_resuming_client_receives_only_the_differences() {
     }
     let gone = world.spawn(AVATAR, 0.0, None);
     world.run(500);
-    world.tell_home(HomeInput::DestroyCell(gone));
+    world.send_to_home(HomeInput::DestroyCell(gone));
     let come = world.spawn(AVATAR, 1.0, None);
     world.run(2_500);
     world.clients.insert(away.session, away);
     world.begin_view(SessionId(1));
     world.run(500);
-    assert_eq!(told(&world, 1, near), ["enter", "update", "update", "placed"]);
-    assert_eq!(told(&world, 1, come), ["enter"]);
-    assert!(told(&world, 1, gone).is_empty());
+    assert_eq!(received(&world, 1, near), ["enter", "update", "update", "placed"]);
+    assert_eq!(received(&world, 1, come), ["enter"]);
+    assert!(received(&world, 1, gone).is_empty());
     assert_eq!(world.client(1).refreshes, 0);
     check(&world);
 }
@@ -155,8 +155,8 @@ fn a_large_update_is_shown_completely() {
     for session in [1, 2, 3] {
         let client = world.client(session);
         assert_eq!(client.refreshes, 0, "client {session}");
-        let heard = client.shown.iter().filter(|(entity, ..)| *entity == own).count();
-        assert_eq!(heard as u64, CHATTER, "client {session}");
+        let shown = client.shown.iter().filter(|(entity, ..)| *entity == own).count();
+        assert_eq!(shown as u64, CHATTER, "client {session}");
     }
     assert!(world.client(3).known.contains_key(&beyond) && world.client(2).known.contains_key(&other));
     check(&world);
@@ -215,8 +215,17 @@ fn non_volatile_movements_are_sent_reliably() {
         world.run(100);
     }
     world.run(300);
-    assert!(told(&world, 1, statue).iter().filter(|told| **told == "placed").count() >= 4);
-    assert!(!told(&world, 2, statue).contains(&"placed"), "its own client moved it");
+    assert!(
+        received(&world, 1, statue)
+            .iter()
+            .filter(|kind| **kind == "placed")
+            .count()
+            >= 4
+    );
+    assert!(
+        !received(&world, 2, statue).contains(&"placed"),
+        "its own client moved it"
+    );
     check(&world);
 }
 
@@ -263,7 +272,7 @@ fn invalid_client_movements_are_ignored() {
         moved(1, entity, 1, -22.0, 0.0),
         moved(1, EntityId(12), 9, -22.0, 0.0),
     ] {
-        world.tell_home(nonsense);
+        world.send_to_home(nonsense);
         world.run(50);
     }
     assert_eq!(world.cx(WEST).place(entity), Some(place(-21.0, 0.0)));
@@ -274,11 +283,11 @@ fn invalid_client_movements_are_ignored() {
     for area in &mut map.spaces.get_mut(&crate::world::SPACE).expect("it is there").cells {
         area.north = 100.0;
     }
-    world.tell_cell(WEST, annals_cell::CellInput::Map(map));
-    world.tell_home(moved(1, entity, 20, -22.0, 101.0));
+    world.send_to_cell(WEST, annals_cell::CellInput::Map(map));
+    world.send_to_home(moved(1, entity, 20, -22.0, 101.0));
     world.run(50);
     assert_eq!(world.cx(WEST).place(entity), Some(place(-21.0, 0.0)));
-    world.tell_home(moved(1, entity, 21, -22.0, 99.0));
+    world.send_to_home(moved(1, entity, 21, -22.0, 99.0));
     world.run(50);
     assert_eq!(world.cx(WEST).place(entity), Some(place(-22.0, 99.0)));
 }
@@ -289,7 +298,7 @@ fn there_is_a_witness_only_while_there_is_a_client() {
     let entity = world.spawn(AVATAR, -20.0, Some(1));
     world.run(500);
     assert_eq!(world.role(WEST).witnesses(), 1);
-    world.tell_home(HomeInput::Attach(entity, None));
+    world.send_to_home(HomeInput::Attach(entity, None));
     world.run(300);
     assert_eq!(world.role(WEST).witnesses(), 0);
     let seen = world.client(1).items.len();
@@ -297,7 +306,7 @@ fn there_is_a_witness_only_while_there_is_a_client() {
     world.run(300);
     assert_eq!(world.client(1).items.len(), seen);
 
-    world.tell_home(HomeInput::Attach(entity, Some(SessionId(1))));
+    world.send_to_home(HomeInput::Attach(entity, Some(SessionId(1))));
     act(&mut world, entity, 1);
     world.run(2_500);
     assert_eq!(world.role(WEST).witnesses(), 1);
@@ -331,10 +340,10 @@ fn a_view_survives_a_take_over_without_leave_and_enter() {
         check(&world);
     }
     for entity in [near, beyond] {
-        let told = told(&world, 1, entity);
+        let received = received(&world, 1, entity);
         assert!(
-            !told.contains(&"leave") && !told.contains(&"refresh"),
-            "{entity}: {told:?}"
+            !received.contains(&"leave") && !received.contains(&"refresh"),
+            "{entity}: {received:?}"
         );
     }
 }
@@ -355,7 +364,7 @@ fn entities_within_the_hysteresis_stay_in_view_at_a_take_over() {
     world.start(WEST);
     world.run(5_000);
     assert!(world.client(1).known.contains_key(&own_side));
-    assert!(!told(&world, 1, beyond).contains(&"leave"));
+    assert!(!received(&world, 1, beyond).contains(&"leave"));
 }
 
 #[test]
@@ -381,7 +390,7 @@ fn stamps_of_another_client_or_an_earlier_view_are_ignored() {
     world.run(500);
     let (view, items) = (world.client(1).view, world.client(1).items.len());
     for (session, view) in [(1, view), (1, view - 1), (7, view + 5)] {
-        world.tell_home(HomeInput::Stamps {
+        world.send_to_home(HomeInput::Stamps {
             session: SessionId(session),
             entity,
             view,
@@ -445,8 +454,8 @@ fn fill_lines(movements: Movements, bits: u32, per_tick: usize) {
         shown > ticks * per_tick * 9 / 10,
         "{shown} bytes in {ticks} ticks: there was more to show"
     );
-    let told = |at: std::ops::Range<usize>| -> usize { others[at].iter().map(|other| client.moves[other]).sum() };
-    let (near, middle, far) = (told(0..20), told(20..40), told(40..60));
+    let moves = |at: std::ops::Range<usize>| -> usize { others[at].iter().map(|other| client.moves[other]).sum() };
+    let (near, middle, far) = (moves(0..20), moves(20..40), moves(40..60));
     assert!(near > middle && middle > far && far > 0, "{near}, {middle}, {far}");
     assert!(
         others.iter().all(|other| client.moves.contains_key(other)),
@@ -575,10 +584,18 @@ fn a_returning_entity_is_shown_with_its_differences() {
     for meanwhile in 1..4 {
         away(&mut world, meanwhile);
     }
-    let told = told(&world, 1, other);
-    assert_eq!(told.iter().filter(|told| **told == "enter").count(), 1, "{told:?}");
-    assert_eq!(told.iter().filter(|told| **told == "return").count(), 3, "{told:?}");
-    assert!(!told.contains(&"refresh"), "{told:?}");
+    let received = received(&world, 1, other);
+    assert_eq!(
+        received.iter().filter(|kind| **kind == "enter").count(),
+        1,
+        "{received:?}"
+    );
+    assert_eq!(
+        received.iter().filter(|kind| **kind == "return").count(),
+        3,
+        "{received:?}"
+    );
+    assert!(!received.contains(&"refresh"), "{received:?}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl World {
                 downstream.into_iter().fold(role, CellRole::with_downstream)
             };
             cell.start(now, &self.context, role, seed);
-            self.tell_cell(id, CellInput::Map(map));
+            self.send_to_cell(id, CellInput::Map(map));
         }
     }
 
@@ -210,14 +210,14 @@ impl World {
         }
     }
 
-    pub(crate) fn tell_cell(&mut self, id: OwnerId, input: CellInput) {
+    pub(crate) fn send_to_cell(&mut self, id: OwnerId, input: CellInput) {
         let (now, latency) = (self.at(), self.latency());
         let cell = self.cells.get_mut(&id).expect("there is such a cell");
         let outputs = cell.handle(now, Input::Role(input), latency);
         self.post(outputs);
     }
 
-    pub(crate) fn tell_home(&mut self, input: HomeInput) {
+    pub(crate) fn send_to_home(&mut self, input: HomeInput) {
         let (now, latency) = (self.at(), self.latency());
         let outputs = self.home.handle(now, Input::Role(input), latency);
         self.post(outputs);
@@ -336,7 +336,7 @@ impl World {
             };
             let (entity, view) = (client.entity, client.view);
             if let Some(ack) = client.datagram(&bytes).filter(|_| !self.silent) {
-                self.tell_home(HomeInput::MovementAck {
+                self.send_to_home(HomeInput::MovementAck {
                     session,
                     entity,
                     view,
@@ -353,8 +353,8 @@ impl World {
         }
         let copies = 1 + u64::from(self.roll(100) < self.faults.repeated);
         for _ in 0..copies {
-            let is_unheard = self.unaware == Some(to) && matches!(envelope.message, Message::Space(..));
-            if self.roll(100) < self.faults.lost || self.cut_off == Some(to) || is_unheard {
+            let is_withheld = self.unaware == Some(to) && matches!(envelope.message, Message::Space(..));
+            if self.roll(100) < self.faults.lost || self.cut_off == Some(to) || is_withheld {
                 continue;
             }
             // Frames between two owners mostly keep their order; without faults everything does.
@@ -380,7 +380,7 @@ impl World {
         let movements = self.movements;
         let (entity, known) = (client.entity, client.begin(now, movements));
         let view = client.view;
-        self.tell_home(HomeInput::Stamps {
+        self.send_to_home(HomeInput::Stamps {
             session,
             entity,
             view,
@@ -401,7 +401,7 @@ impl World {
     /// Creates an entity with a base, and its client, if a session is given.
     pub(crate) fn spawn(&mut self, type_id: TypeId, x: f32, session: Option<u64>) -> EntityId {
         let session = session.map(SessionId);
-        self.tell_home(HomeInput::Create {
+        self.send_to_home(HomeInput::Create {
             type_id,
             place: place(x, 0.0),
             session,
@@ -420,7 +420,7 @@ impl World {
     pub(crate) fn spawn_creature(&mut self, x: f32) {
         let place = place(x, 0.0);
         let owner = self.map.owner_at(SPACE, place.position).expect("a cell is responsible");
-        self.tell_cell(
+        self.send_to_cell(
             owner,
             CellInput::Create {
                 type_id: crate::game::CREATURE,
@@ -431,7 +431,7 @@ impl World {
     }
 
     pub(crate) fn call(&mut self, entity: EntityId, method: MemberId, args: Vec<Value>) {
-        self.tell_home(HomeInput::Call(entity, method, args));
+        self.send_to_home(HomeInput::Call(entity, method, args));
     }
 
     /// A client moves its entity to a position.
@@ -451,7 +451,7 @@ impl World {
             sequence,
             place,
         };
-        self.tell_home(HomeInput::Moved(entity, moved));
+        self.send_to_home(HomeInput::Moved(entity, moved));
     }
 
     /// A client moves another entity than its own, whether it may or not.
@@ -479,7 +479,7 @@ impl World {
             sequence,
             place,
         });
-        self.tell_home(HomeInput::Moved(entity, drove));
+        self.send_to_home(HomeInput::Moved(entity, drove));
     }
 
     /// How often a client was sent a place of an entity as an item.

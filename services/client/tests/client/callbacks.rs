@@ -164,12 +164,12 @@ impl Table {
     }
 
     /// The records of the callbacks about all that was shown.
-    fn told(&mut self, callbacks: &mut Callbacks<Vec<String>>) -> Vec<String> {
-        let mut told = Vec::new();
+    fn records(&mut self, callbacks: &mut Callbacks<Vec<String>>) -> Vec<String> {
+        let mut records = Vec::new();
         for event in self.events() {
-            callbacks.dispatch(&mut told, &self.core, &event);
+            callbacks.dispatch(&mut records, &self.core, &event);
         }
-        told
+        records
     }
 }
 
@@ -197,8 +197,8 @@ fn list(values: &[Value]) -> String {
 fn scribe(property: &'static str, set: bool, nested: bool, slice: bool) -> Callbacks<Vec<String>> {
     let (schema, mut callbacks, of) = (schema(), Callbacks::default(), ("Seat", property));
     if set {
-        let write = move |told: &mut Vec<String>, _: Changed<'_>, old: Option<&Value>| {
-            told.push(format!(
+        let write = move |records: &mut Vec<String>, _: Changed<'_>, old: Option<&Value>| {
+            records.push(format!(
                 "set({})",
                 old.map_or_else(|| "no old value".to_owned(), Value::to_string)
             ));
@@ -206,17 +206,17 @@ fn scribe(property: &'static str, set: bool, nested: bool, slice: bool) -> Callb
         callbacks.set(&schema, of, write).unwrap();
     }
     if nested {
-        let write = |told: &mut Vec<String>, _: Changed<'_>, at: &[Step], old: &Value| {
-            told.push(format!("nested([{}], {old})", path(at)));
+        let write = |records: &mut Vec<String>, _: Changed<'_>, at: &[Step], old: &Value| {
+            records.push(format!("nested([{}], {old})", path(at)));
         };
         callbacks.nested(&schema, of, write).unwrap();
     }
     if slice {
         let write =
-            |told: &mut Vec<String>, _: Changed<'_>, at: &[Step], range: std::ops::Range<u32>, old: &[Value]| {
+            |records: &mut Vec<String>, _: Changed<'_>, at: &[Step], range: std::ops::Range<u32>, old: &[Value]| {
                 let at: Vec<String> = [path(at)].into_iter().filter(|at| !at.is_empty()).collect();
                 let at = [at, vec![format!("({}, {})", range.start, range.end)]].concat();
-                told.push(format!("slice([{}], {})", at.join(", "), list(old)));
+                records.push(format!("slice([{}], {})", at.join(", "), list(old)));
             };
         callbacks.slice(&schema, of, write).unwrap();
     }
@@ -246,7 +246,7 @@ fn each_depth_has_its_callback_with_path_and_old_value() {
         "slice([3, 'a', (6, 6)], [10])",
         "slice([(1, 2)], [{[0, 1, 2, 3, 4, 6], \"x\"}, {[0, 1, 2, 3, 4, 7], \"x\"}])",
     ];
-    assert_eq!(table.told(&mut scribe("bags", true, true, true)), expected);
+    assert_eq!(table.records(&mut scribe("bags", true, true, true)), expected);
 }
 
 #[test]
@@ -268,13 +268,13 @@ fn a_depth_without_a_callback_falls_back_to_set_without_an_old_value() {
         table.change("marks", Change::part(Path(vec![1]), Value::Int(7)));
         table.change("marks", Change::splice(Path::WHOLE, 2, 2, ints(&[8])));
         table.change("seatType", Change::whole(Value::Int(1)));
-        assert_eq!(table.told(&mut scribe("marks", set, nested, slice)), expected);
+        assert_eq!(table.records(&mut scribe("marks", set, nested, slice)), expected);
     }
     let mut table = Table::new();
     guide(&mut table);
-    let told = table.told(&mut scribe("bags", false, true, false));
+    let records = table.records(&mut scribe("bags", false, true, false));
     assert_eq!(
-        told,
+        records,
         ["nested([3, 'a', 5], 8)", "nested([3, 'b'], \"x\")"],
         "and nothing where there is none"
     );
@@ -285,20 +285,20 @@ fn the_view_holds_the_new_value_when_a_callback_is_called() {
     let (mut table, schema) = (Table::new(), schema());
     let id = ClientMember(schema.types()[0].property_named("marks").unwrap().client_id.unwrap());
     let mut callbacks: Callbacks<Vec<Value>> = Callbacks::default();
-    let write = move |told: &mut Vec<Value>, changed: Changed<'_>, _: Option<&Value>| {
+    let write = move |records: &mut Vec<Value>, changed: Changed<'_>, _: Option<&Value>| {
         assert_eq!((changed.entity, changed.part), (SEAT, Part::Cell));
-        told.push(changed.seen.property(id).unwrap().clone());
+        records.push(changed.seen.property(id).unwrap().clone());
     };
     callbacks.set(&schema, ("Seat", "marks"), write).unwrap();
-    let mut told = Vec::new();
+    let mut records = Vec::new();
     for (count, mark) in [5, 6].into_iter().enumerate() {
         let end = u32::try_from(count).unwrap();
         table.change("marks", Change::splice(Path::WHOLE, end, 0, ints(&[mark])));
         for event in table.events() {
-            callbacks.dispatch(&mut told, &table.core, &event);
+            callbacks.dispatch(&mut records, &table.core, &event);
         }
     }
-    assert_eq!(told, [Value::Sequence(ints(&[5])), Value::Sequence(ints(&[5, 6]))]);
+    assert_eq!(records, [Value::Sequence(ints(&[5])), Value::Sequence(ints(&[5, 6]))]);
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_refresh_sets_the_differences() {
     table.upto = HistoryNumber(90);
     let refresh = table.refresh();
     table.show(vec![refresh]);
-    assert_eq!(table.told(&mut scribe("seatType", true, false, false)), ["set(4)"]);
+    assert_eq!(table.records(&mut scribe("seatType", true, false, false)), ["set(4)"]);
     assert_eq!(table.core.property(SEAT, "seatType"), Some(&Value::Int(5)));
 }
 
@@ -403,7 +403,8 @@ fn known(table: &mut Table) -> Option<Known> {
 fn space_data_is_kept_and_never_replaced_by_older_data() {
     let mut table = Table::new();
     let mut callbacks = Callbacks::default();
-    callbacks.space_data(|told: &mut Vec<String>, space, key, value| told.push(format!("{space} {key} {value:?}")));
+    callbacks
+        .space_data(|records: &mut Vec<String>, space, key, value| records.push(format!("{space} {key} {value:?}")));
     let space = |space| ViewItem::Space {
         entity: SEAT,
         space: SpaceId(space),
@@ -411,12 +412,12 @@ fn space_data_is_kept_and_never_replaced_by_older_data() {
     table.show(vec![space(4), entry(300, 10, b"a"), entry(301, 20, b"b")]);
     table.show(vec![entry(300, 9, b"older"), entry(300, 10, b"again")]);
     assert_eq!(
-        table.told(&mut callbacks),
+        table.records(&mut callbacks),
         ["4 300 Some([97])", "4 301 Some([98])"],
         "an older entry has no effect"
     );
     table.show(vec![entry(300, 30, b"")]);
-    assert_eq!(table.told(&mut callbacks), ["4 300 None"]);
+    assert_eq!(table.records(&mut callbacks), ["4 300 None"]);
     // Since the space was destroyed and opened again, all data before that is void, however late it was written.
     let in_life = |life, entry| match entry {
         ViewItem::SpaceData { entity, mut entry } => {
@@ -427,7 +428,7 @@ fn space_data_is_kept_and_never_replaced_by_older_data() {
     };
     table.show(vec![in_life(2, entry(300, 25, b"new")), entry(301, 90, b"late")]);
     assert_eq!(
-        table.told(&mut callbacks),
+        table.records(&mut callbacks),
         ["4 1 None", "4 300 Some([110, 101, 119])", "4 301 None"]
     );
     let later = |stamp| SpaceVersion {

@@ -138,7 +138,7 @@ impl Table {
         sent.datagram.unwrap()
     }
 
-    fn hear(&mut self, bytes: Vec<u8>) {
+    fn receive(&mut self, bytes: Vec<u8>) {
         let attempt = self.attempt;
         self.core.handle(self.now, Input::Datagram { attempt, bytes });
         self.listen();
@@ -170,7 +170,7 @@ fn predicted_movements_are_read_and_acknowledged() {
     for step in 1..=20u8 {
         let x = f32::from(step) / 4.0;
         let bytes = table.written(100 + u64::from(step), &[moved(OTHER, x)]);
-        table.hear(bytes);
+        table.receive(bytes);
         assert!(table.is_at(x), "{:?} instead of {x}", table.place(OTHER));
         table.wait();
         let (view, ack) = *table.acks.last().unwrap();
@@ -186,20 +186,20 @@ fn the_newest_movement_wins_and_duplicates_and_other_views_are_ignored() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     let older = table.written(101, &[moved(OTHER, 1.0)]);
     let newer = table.written(102, &[moved(OTHER, 2.0), moved(OWN, 9.0)]);
-    table.hear(newer.clone());
-    table.hear(older);
+    table.receive(newer.clone());
+    table.receive(older);
     assert!(table.is_at(2.0));
     assert_eq!(table.place(OWN).0, at(0.0), "its own entity the client moves itself");
     let before = table.core.counters().stale;
-    table.hear(newer);
+    table.receive(newer);
     let mut other = VolatileWriter::new(2, packing());
     let of_another = other.write(Tick(103), at(0.0), &[moved(OTHER, 3.0)], MAX_DATAGRAM);
-    table.hear(of_another.datagram.unwrap());
+    table.receive(of_another.datagram.unwrap());
     assert_eq!(table.core.counters().stale, before + 2);
     assert!(table.is_at(2.0));
     let mut cut = table.written(104, &[moved(OTHER, 4.0)]);
     cut.truncate(5);
-    table.hear(cut);
+    table.receive(cut);
     assert_eq!(table.core.counters().malformed, 1);
     table.wait();
     let (view, ack) = *table.acks.last().unwrap();
@@ -223,7 +223,7 @@ fn an_acknowledgement_leaves_behind_what_the_client_sends_next_or_after_a_moment
     };
     for (tick, x) in [(101, 1.0), (102, 2.0)] {
         let bytes = table.written(tick, &[moved(OTHER, x)]);
-        table.hear(bytes);
+        table.receive(bytes);
     }
     assert_eq!(table.core.deadline(), Some(Millis(150)));
     assert!(table.core.move_to(table.now, at(1.0), Direction::default()));
@@ -231,7 +231,7 @@ fn an_acknowledgement_leaves_behind_what_the_client_sends_next_or_after_a_moment
     assert!(table.core.move_to(table.now, at(2.0), Direction::default()));
     assert_eq!(sent(&mut table), [None], "it was sent");
     let bytes = table.written(103, &[moved(OTHER, 3.0)]);
-    table.hear(bytes);
+    table.receive(bytes);
     table.core.tick(Millis(149));
     assert_eq!(sent(&mut table), []);
     table.core.tick(Millis(150));
@@ -252,7 +252,7 @@ fn a_view_that_is_not_continued_is_not_acknowledged() {
     for end in [restart, lose] {
         let mut table = Table::playing(None, Movements::Predicted(packing()));
         let bytes = table.written(101, &[moved(OTHER, 1.0)]);
-        table.hear(bytes);
+        table.receive(bytes);
         end(&mut table);
         table.listen();
         table.wait();
@@ -264,7 +264,7 @@ fn a_view_that_is_not_continued_is_not_acknowledged() {
 fn positions_without_updates_stay() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     let bytes = table.written(101, &[moved(OTHER, 1.0)]);
-    table.hear(bytes);
+    table.receive(bytes);
     let (position, direction) = table.place(OTHER);
     assert!((direction.yaw - 0.5).abs() < 0.02);
     let only = |placing, facing| Motion {
@@ -273,12 +273,12 @@ fn positions_without_updates_stay() {
         facing,
     };
     let bytes = table.written(102, &[only(Placing::Unsaid, Facing::YawPitch(1.0, 0.25))]);
-    table.hear(bytes);
+    table.receive(bytes);
     let (still, turned) = table.place(OTHER);
     assert_eq!(still, position);
     assert!((turned.yaw - 1.0).abs() < 0.02 && (turned.pitch - 0.25).abs() < 0.02);
     let bytes = table.written(103, &[only(Placing::Ground(at(4.0)), Facing::Unsaid)]);
-    table.hear(bytes);
+    table.receive(bytes);
     let (walked, looks) = table.place(OTHER);
     assert_eq!((looks, walked.y), (turned, position.y));
     assert!((walked.x - 4.0).abs() < 0.05);
@@ -289,7 +289,7 @@ fn a_client_of_plain_movements_declares_it_and_ignores_predicted_ones() {
     let mut table = Table::playing(Some(Reads::Plain), Movements::Plain);
     assert_eq!(table.reads, Some(Reads::Plain));
     let bytes = table.written(101, &[moved(OTHER, 1.0)]);
-    table.hear(bytes);
+    table.receive(bytes);
     assert_eq!(table.place(OTHER).0, at(0.0));
     assert!(table.acks.is_empty());
 }
@@ -307,7 +307,7 @@ fn plain_movements_are_read_in_every_mode() {
         }],
     };
     for bytes in moves.datagrams() {
-        table.hear(bytes);
+        table.receive(bytes);
     }
     assert_eq!(table.place(OTHER).0, at(6.0));
 }
@@ -316,19 +316,19 @@ fn plain_movements_are_read_in_every_mode() {
 fn each_view_begins_empty() {
     let mut table = Table::playing(None, Movements::Predicted(packing()));
     let bytes = table.written(101, &[moved(OTHER, 1.0)]);
-    table.hear(bytes);
+    table.receive(bytes);
     let wanted = ToClient::StampsWanted { source: Part::Cell };
     let (mut body, attempt) = (Vec::new(), table.attempt);
     wanted.write(&mut body);
     table.core.handle(Millis(0), Input::Frame { attempt, body });
     table.listen();
     let late = table.written(102, &[moved(OTHER, 2.0)]);
-    table.hear(late);
+    table.receive(late);
     assert!(table.is_at(1.0), "the view it was of has ended");
     table.show(2);
     table.writer = VolatileWriter::new(2, packing());
     let bytes = table.written(103, &[moved(OTHER, 3.0)]);
-    table.hear(bytes);
+    table.receive(bytes);
     assert!(table.is_at(3.0));
     table.wait();
     let (view, ack) = *table.acks.last().unwrap();

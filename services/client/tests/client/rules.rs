@@ -59,11 +59,11 @@ fn located(epoch: u64) -> Located {
 }
 
 fn welcome(epoch: u64, token: u8) -> HelloAnswer {
-    told(epoch, token, Movements::Plain)
+    welcome_with(epoch, token, Movements::Plain)
 }
 
 /// A welcome that names the encoding of movements.
-fn told(epoch: u64, token: u8, movements: Movements) -> HelloAnswer {
+fn welcome_with(epoch: u64, token: u8, movements: Movements) -> HelloAnswer {
     let (session, token) = (SessionId(5), Secret([token; 32]));
     HelloAnswer::Welcome(Welcome {
         session,

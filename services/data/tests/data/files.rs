@@ -53,16 +53,16 @@ fn a_path_can_lead_into_a_file() {
         "scripts/data/characters.xml:5:4: `character/race`"
     );
 
-    let told = |path: &str| resources.open(path).expect_err(path).to_string();
+    let error = |path: &str| resources.open(path).expect_err(path).to_string();
     assert_eq!(
-        told("scripts/data/characters.xml/character/slaves"),
+        error("scripts/data/characters.xml/character/slaves"),
         "scripts/data/characters.xml:2:3: `character` has no section `slaves`; it has `description`, `modelName`, `race`, `gender`"
     );
     assert!(
-        told("scripts/data/monsters.xml")
+        error("scripts/data/monsters.xml")
             .starts_with("there is no `scripts/data/monsters.xml` in the resource folder /")
     );
-    assert_eq!(told("scripts/data"), "`scripts/data` is not a file");
+    assert_eq!(error("scripts/data"), "`scripts/data` is not a file");
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl<'a> EntryBuilder<'a> {
                 to.push((other, life.entity, life.home));
             }
         }
-        let tell = |(holder, entity, home)| {
+        let delivery = |(holder, entity, home)| {
             let change = self.changes.get(&holder).zip(versions.get(&holder));
             let booking = Booking {
                 entry,
@@ -144,7 +144,7 @@ impl<'a> EntryBuilder<'a> {
                 update: LedgerUpdate::Booking(Box::new(booking)),
             }
         };
-        Ok(to.into_iter().map(tell).collect())
+        Ok(to.into_iter().map(delivery).collect())
     }
 }
 

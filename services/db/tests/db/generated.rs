@@ -219,7 +219,7 @@ pub(crate) fn disturb(realm: &mut Realm, owner: OwnerId) {
             let (_, mut bytes) = realm.stream[again].clone();
             let at = realm.roll(bytes.len());
             bytes[at] ^= 1;
-            // One that still decodes as a batch would be a forgery that cannot be told from the original.
+            // One that still decodes as a batch would be a forgery that cannot be distinguished from the original.
             if Batch::read(&bytes).is_err() {
                 realm.write_strange(owner, bytes);
             }

@@ -260,7 +260,7 @@ impl Play {
     }
 
     /// The ledger's owner takes the notices in the outbox, and calls the parties.
-    fn tell(&mut self, realm: &mut Realm, most: usize) {
+    fn notify(&mut self, realm: &mut Realm, most: usize) {
         let taken = realm.scribe(self.ledger).state.ledger.notice;
         let notices = wait(read_notices(&realm.store, taken, most)).expect("the store answers");
         for (notice, what) in notices {
@@ -280,7 +280,7 @@ impl Play {
     }
 
     /// Home owners take the updates for their base parts, in order; updates for ended entities are ignored.
-    fn hear(&mut self, realm: &mut Realm) {
+    fn receive(&mut self, realm: &mut Realm) {
         for (home, call) in std::mem::take(&mut self.under_way) {
             let from = Address::Owner(self.ledger);
             let scribe = realm.scribe(home);
@@ -301,8 +301,8 @@ impl Play {
                 let owner = self.bases[realm.roll(2)];
                 realm.write(owner, false);
                 realm.fold(usize::MAX);
-                self.tell(realm, usize::MAX);
-                self.hear(realm);
+                self.notify(realm, usize::MAX);
+                self.receive(realm);
             }
             0..=9 | 24..=27 => {
                 let holder = 1 + realm.roll(HOLDERS as usize) as u64;
@@ -319,9 +319,9 @@ impl Play {
             }
             15 => {
                 let most = 1 + realm.roll(5);
-                self.tell(realm, most);
+                self.notify(realm, most);
             }
-            16..=17 => self.hear(realm),
+            16..=17 => self.receive(realm),
             18 => {
                 let holder = 1 + realm.roll(HOLDERS as usize) as u64;
                 self.relive(realm, holder);
@@ -352,9 +352,9 @@ impl Play {
     fn settle(&mut self, realm: &mut Realm) {
         for _ in 0..100 {
             realm.settle();
-            self.tell(realm, usize::MAX);
+            self.notify(realm, usize::MAX);
             realm.settle();
-            self.hear(realm);
+            self.receive(realm);
             realm.settle();
             // Each round writes a batch of every owner, so that time passes and more may have expired.
             if count(realm, &layout::notices_after(NoticeNumber(0))) == 0 {
@@ -415,8 +415,8 @@ pub(crate) fn compare(realm: &Realm, play: &Play) -> BTreeMap<String, usize> {
     let came_back = ("an item came back".to_owned(), oracle.restored);
     let mut outcomes = BTreeMap::from([came_again, came_back]);
     for (entry, said) in entries.iter().zip(&oracle.says) {
-        let told = (entry.of, entry.outcome);
-        assert_eq!(told, (said.of, said.outcome), "seed {seed}: {entry:?}");
+        let actual = (entry.of, entry.outcome);
+        assert_eq!(actual, (said.of, said.outcome), "seed {seed}: {entry:?}");
         *outcomes.entry(format!("{:?}", entry.outcome)).or_default() += 1;
     }
     assert_eq!(entries.len(), oracle.says.len(), "seed {seed}");

@@ -84,10 +84,10 @@ fn a_restored_realm_equals_the_written_one() {
         check_cut(&mut realm, &rows, &leaves);
         if let Some(at) = realm.pick(&below) {
             refused += 1;
-            let told = restore(&rows, &leaves[..at]).map(|_| ());
+            let restored = restore(&rows, &leaves[..at]).map(|_| ());
             assert!(
-                matches!(told, Err(RestoreError::BeforeHorizon { .. })),
-                "seed {seed}: {told:?}"
+                matches!(restored, Err(RestoreError::BeforeHorizon { .. })),
+                "seed {seed}: {restored:?}"
             );
         }
     }
@@ -199,7 +199,7 @@ fn a_superseded_db_deletes_nothing() {
 /// What a db reads in several steps, its successor may change in between: it must not take that for damage.
 #[test]
 fn a_superseded_db_reports_no_damage() {
-    let mut told = 0;
+    let mut superseded = 0;
     for turns in 1..60 {
         let mut realm = lived(5);
         let mut late = retention(&realm);
@@ -210,11 +210,11 @@ fn a_superseded_db_reports_no_damage() {
         let_all_go(&mut realm);
         let ended = (0..1_000).find_map(|_| immediate(late.turn(EVER)).err());
         // There may be nothing left to do.
-        let is_told = matches!(ended, Some(annals_db::FoldError::Superseded { .. }));
-        assert!(is_told || ended.is_none(), "after {turns} turns: {ended:?}");
-        told += u32::from(is_told);
+        let is_superseded = matches!(ended, Some(annals_db::FoldError::Superseded { .. }));
+        assert!(is_superseded || ended.is_none(), "after {turns} turns: {ended:?}");
+        superseded += u32::from(is_superseded);
     }
-    assert!(told > 1, "{told}");
+    assert!(superseded > 1, "{superseded}");
 }
 
 #[test]
@@ -239,8 +239,9 @@ fn a_log_without_its_floor_cannot_be_recovered() {
         Ok::<_, StoreError>(())
     };
     immediate(realm.store.run_repeatable(clear)).expect("the store answers");
-    let told = immediate(annals_db::recover(&realm.store, SHARD, cell, Part::Cell)).expect_err("nothing to begin with");
-    assert!(matches!(told, annals_db::RecoveryError::Deleted { .. }), "{told}");
+    let error =
+        immediate(annals_db::recover(&realm.store, SHARD, cell, Part::Cell)).expect_err("nothing to begin with");
+    assert!(matches!(error, annals_db::RecoveryError::Deleted { .. }), "{error}");
 }
 
 #[test]

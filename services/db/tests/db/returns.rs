@@ -215,7 +215,7 @@ fn notice(number: u64, homes: &[OwnerId]) -> (NoticeNumber, Notice) {
 }
 
 /// Entities about which an owner was notified, in order.
-fn told(host: &Host, home: OwnerId) -> Vec<u64> {
+fn notified(host: &Host, home: OwnerId) -> Vec<u64> {
     let taken = host.taken.get(&home);
     taken.map_or_else(Vec::new, |taken| taken.iter().map(|(_, entity, _)| entity.0).collect())
 }
@@ -254,7 +254,7 @@ fn each_notice_is_delivered_once_and_in_order_despite_loss_and_repetition() {
                 .filter(|(_, homes)| homes.contains(&home))
                 .map(|(number, _)| number)
                 .collect();
-            assert_eq!(told(&host, home), expected, "seed {seed}");
+            assert_eq!(notified(&host, home), expected, "seed {seed}");
         }
         let folded = host.folded();
         assert_eq!(folded.ledger.notice, NoticeNumber(30), "seed {seed}");
@@ -273,7 +273,7 @@ fn no_notice_precedes_its_batch() {
     assert!(host.taken.is_empty(), "the log had lost it, and no sender repeated it");
     host.give(&[notice(1, &HOMES)]);
     host.pass(200);
-    assert_eq!(told(&host, HOMES[0]), [1]);
+    assert_eq!(notified(&host, HOMES[0]), [1]);
 }
 
 #[test]

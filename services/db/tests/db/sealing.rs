@@ -153,10 +153,10 @@ fn a_damaged_block_is_an_error() {
         };
         immediate(realm.store.run_repeatable(flip)).expect("the store answers");
         let read = immediate(annals_db::read_archived(&realm.store, SHARD, cell, BatchNumber(0), 1));
-        let told = read.expect_err("it is damaged");
+        let error = read.expect_err("it is damaged");
         assert!(
-            matches!(&told, annals_db::RecoveryError::Store { source: StoreError::Corrupt(why), .. } if why.contains("not what was sealed")),
-            "{told:?}"
+            matches!(&error, annals_db::RecoveryError::Store { source: StoreError::Corrupt(why), .. } if why.contains("not what was sealed")),
+            "{error:?}"
         );
         immediate(realm.store.run_repeatable(flip)).expect("the store answers");
     }
@@ -198,6 +198,9 @@ fn a_superseded_db_reports_no_damage() {
         realm.write(cell, false);
     }
     realm.fold(usize::MAX);
-    let told = immediate(late.seal_next());
-    assert!(matches!(told, Err(annals_db::FoldError::Superseded { .. })), "{told:?}");
+    let result = immediate(late.seal_next());
+    assert!(
+        matches!(result, Err(annals_db::FoldError::Superseded { .. })),
+        "{result:?}"
+    );
 }

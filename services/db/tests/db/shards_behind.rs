@@ -105,10 +105,10 @@ impl Behind {
         match self.realm.roll(8) {
             0 | 1 => self.order(trader),
             2 => self.move_on(trader, base),
-            3 | 4 => self.hear(base),
+            3 | 4 => self.receive(base),
             _ => converse(&mut self.realm, &self.bases, self.step),
         }
-        self.tell();
+        self.notify();
         self.fold();
     }
 
@@ -157,7 +157,7 @@ impl Behind {
     }
 
     /// A base consumes the next call of the ledger's owner.
-    fn hear(&mut self, base: OwnerId) {
+    fn receive(&mut self, base: OwnerId) {
         let Some((to, update)) = self.inboxes.entry(base).or_default().pop_front() else {
             return;
         };
@@ -170,7 +170,7 @@ impl Behind {
     }
 
     /// The ledger's owner takes what is in the outbox, and calls the bases.
-    fn tell(&mut self) {
+    fn notify(&mut self) {
         let notices = wait(self.outbox.read(&self.realm.store, 1_000)).expect("the store answers");
         if notices.is_empty() {
             return;

@@ -108,12 +108,12 @@ impl Traders {
             self.realm.write(base, false);
         }
         self.realm.fold(usize::MAX);
-        self.tell();
+        self.notify();
         self.realm.write(self.ledger, false);
         self.realm.fold(usize::MAX);
     }
 
-    fn tell(&mut self) {
+    fn notify(&mut self) {
         let notices = wait(self.outbox.read(&self.realm.store, 1_000)).expect("the store answers");
         for (notice, what) in notices {
             self.outbox.give(notice);
@@ -123,12 +123,12 @@ impl Traders {
                 .record_own(Body::Entered { notice, entry });
             for delivery in what.deliveries {
                 let (to, update) = (delivery.to, delivery.update);
-                self.hear(delivery.home, Call::Ledger { to, update });
+                self.receive(delivery.home, Call::Ledger { to, update });
             }
         }
     }
 
-    fn hear(&mut self, home: OwnerId, call: Call) {
+    fn receive(&mut self, home: OwnerId, call: Call) {
         let Call::Ledger { to, update } = call else { return };
         let scribe = self.realm.scribe(home);
         scribe.consume(Address::Owner(self.ledger), Address::Owner(home));

@@ -42,8 +42,8 @@ impl Membership {
         self.moves = moves;
     }
 
-    /// Whether this director may choose the next holder of an owner that no process it has heard follows. Clients of a
-    /// base may have been sent to a process that it has not heard; cells and the ledger have no clients.
+    /// Whether this director may choose the next holder of an owner that no process with a report follows. Clients of a
+    /// base may have been sent to a process without a report; cells and the ledger have no clients.
     pub(super) fn may_choose(&self, kind: OwnerKind) -> bool {
         kind != OwnerKind::Base || self.has_listened(self.now)
     }
@@ -89,7 +89,7 @@ impl Membership {
     }
 
     /// Whether a draining process holds an owner that no other process can follow, as far as this director knows once it
-    /// has heard all.
+    /// has all reports.
     #[must_use]
     pub fn is_alone(&self, process: ProcessId) -> bool {
         // The plans are of that time.

@@ -12,8 +12,8 @@ use super::{Definitions, Member, Membership};
 /// What keeps the owners from being released for a change of definitions.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unready {
-    /// This director has not heard all processes yet.
-    #[error("the director has just begun to lead and has not heard from all processes")]
+    /// This director does not have reports from all processes yet.
+    #[error("the director has just begun to lead and does not have reports from all processes")]
     Listening,
     /// No process with the next definitions can hold owners of this kind.
     #[error("no {0} process with the new definitions is running: start one")]

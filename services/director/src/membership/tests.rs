@@ -26,9 +26,9 @@ fn seconds(seconds: u64) -> Duration {
 #[test]
 fn a_new_process_founds_an_owner_and_a_dead_ones_owner_goes_to_the_least_loaded() {
     let mut membership = Membership::new(seconds(0), BTreeMap::new());
-    membership.hear(seconds(1), beat(1, OwnerKind::Cell));
-    membership.hear(seconds(1), beat(2, OwnerKind::Cell));
-    membership.hear(seconds(1), beat(3, OwnerKind::Base));
+    membership.receive(seconds(1), beat(1, OwnerKind::Cell));
+    membership.receive(seconds(1), beat(2, OwnerKind::Cell));
+    membership.receive(seconds(1), beat(3, OwnerKind::Base));
     let founds = membership.decide(seconds(1));
     assert_eq!(founds.len(), 3, "{founds:?}");
     for (owner, process) in [(10, 1), (11, 2), (12, 2)] {
@@ -38,7 +38,7 @@ fn a_new_process_founds_an_owner_and_a_dead_ones_owner_goes_to_the_least_loaded(
     assert_eq!(membership.decide(seconds(2)), []);
 
     for process in [1, 3] {
-        membership.hear(
+        membership.receive(
             seconds(5),
             beat(process, if process == 3 { OwnerKind::Base } else { OwnerKind::Cell }),
         );
@@ -67,7 +67,7 @@ fn joined(entities: [u64; 3]) -> Membership {
     let mut membership = Membership::new(seconds(0), BTreeMap::new());
     for ((process, owner), entities) in [(1, 11), (2, 12), (3, 13)].into_iter().zip(entities) {
         membership.granted(OwnerId(owner), OwnerKind::Cell, ProcessId(process));
-        membership.hear(seconds(1), holding(process, owner, entities));
+        membership.receive(seconds(1), holding(process, owner, entities));
     }
     membership
 }
@@ -87,8 +87,8 @@ fn the_owner_of_a_process_that_leaves_or_dies_goes_to_the_one_that_has_just_join
     assert_eq!(membership.decide(seconds(1)), granted_to(3, &[12]), "it left");
 
     let mut membership = joined([40, 50, 0]);
-    membership.hear(seconds(4), holding(1, 11, 40));
-    membership.hear(seconds(4), holding(3, 13, 0));
+    membership.receive(seconds(4), holding(1, 11, 40));
+    membership.receive(seconds(4), holding(3, 13, 0));
     assert_eq!(
         membership.decide(seconds(4)),
         granted_to(3, &[12]),
@@ -102,7 +102,7 @@ fn the_owners_of_a_process_are_shared_out_by_what_each_brings() {
     membership.granted(OwnerId(14), OwnerKind::Cell, ProcessId(2));
     membership.granted(OwnerId(15), OwnerKind::Cell, ProcessId(2));
     let owners = BTreeMap::from([(OwnerId(12), 50), (OwnerId(14), 5), (OwnerId(15), 20)]);
-    membership.hear(
+    membership.receive(
         seconds(1),
         Beat {
             owners,
@@ -126,7 +126,7 @@ fn a_process_whose_connection_is_closed_counts_as_dead_unless_it_reconnects() {
     assert_eq!(membership.deadline(), None);
     assert!(membership.closed().contains("server:2"));
     // A heartbeat that was under way does not bring it back.
-    membership.hear(closed_at + RECONNECTION, holding(2, 12, 50));
+    membership.receive(closed_at + RECONNECTION, holding(2, 12, 50));
     membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(3));
     assert_eq!(membership.live_owners(OwnerKind::Cell).count(), 3);
     membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(2));
@@ -135,13 +135,13 @@ fn a_process_whose_connection_is_closed_counts_as_dead_unless_it_reconnects() {
     let mut membership = joined([40, 50, 0]);
     membership.disconnected(closed_at, "server:2".to_owned());
     // Sent before it was closed.
-    membership.hear(closed_at + millis(10), holding(2, 12, 50));
+    membership.receive(closed_at + millis(10), holding(2, 12, 50));
     assert_eq!(membership.deadline(), Some(closed_at + RECONNECTION));
     let over_another = Beat {
         connection: "server:9".to_owned(),
         ..holding(2, 12, 50)
     };
-    membership.hear(closed_at + millis(20), over_another);
+    membership.receive(closed_at + millis(20), over_another);
     assert_eq!(membership.deadline(), None);
     assert_eq!(membership.decide(closed_at + RECONNECTION), []);
 }
@@ -159,7 +159,7 @@ fn log_ins_are_spread_before_the_next_beat() {
     for (process, owner, entities) in [(1, OwnerId(11), 3), (2, OwnerId(12), 1)] {
         membership.granted(owner, OwnerKind::Base, ProcessId(process));
         let owners = BTreeMap::from([(owner, entities)]);
-        membership.hear(
+        membership.receive(
             seconds(1),
             Beat {
                 owners,
@@ -172,12 +172,12 @@ fn log_ins_are_spread_before_the_next_beat() {
 }
 
 #[test]
-fn a_new_director_does_not_presume_unheard_processes_dead() {
+fn a_new_director_does_not_presume_processes_without_a_report_dead() {
     let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
     let mut membership = Membership::new(seconds(100), owners);
-    membership.hear(seconds(101), beat(2, OwnerKind::Cell));
+    membership.receive(seconds(101), beat(2, OwnerKind::Cell));
     assert_eq!(membership.decide(seconds(101)), [], "process 1 may be alive");
-    membership.hear(seconds(103), beat(2, OwnerKind::Cell));
+    membership.receive(seconds(103), beat(2, OwnerKind::Cell));
     let grant = Decision::Grant {
         owner: OwnerId(10),
         process: ProcessId(2),
@@ -197,7 +197,7 @@ fn a_new_director_does_not_wait_for_a_holder_whose_connection_is_closed() {
         [],
         "there is no process to take it over"
     );
-    membership.hear(seconds(101), beat(2, OwnerKind::Cell));
+    membership.receive(seconds(101), beat(2, OwnerKind::Cell));
     assert_eq!(
         membership.decide(seconds(101)),
         granted_to(2, &[10]),
@@ -212,13 +212,13 @@ fn a_new_director_does_not_wait_for_a_holder_whose_connection_is_closed() {
 fn the_ledger_is_founded_once_and_passes_from_one_holder_to_the_next() {
     let mut membership = Membership::new(seconds(0), BTreeMap::new());
     for process in [1, 2] {
-        membership.hear(seconds(1), beat(process, OwnerKind::Ledger));
+        membership.receive(seconds(1), beat(process, OwnerKind::Ledger));
     }
     let (kind, process) = (OwnerKind::Ledger, ProcessId(1));
     assert_eq!(membership.decide(seconds(1)), [Decision::CreateOwner { kind, process }]);
     membership.granted(OwnerId(7), kind, process);
     assert_eq!(membership.decide(seconds(2)), [], "process 2 gets none of its own");
-    membership.hear(seconds(5), beat(2, kind));
+    membership.receive(seconds(5), beat(2, kind));
     let grant = Decision::Grant {
         owner: OwnerId(7),
         process: ProcessId(2),
@@ -230,8 +230,8 @@ fn the_ledger_is_founded_once_and_passes_from_one_holder_to_the_next() {
 fn a_late_process_of_a_new_realm_founds_an_owner_at_once() {
     let mut membership = Membership::new(seconds(100), BTreeMap::new());
     membership.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
-    membership.hear(seconds(101), beat(1, OwnerKind::Cell));
-    membership.hear(seconds(101), beat(2, OwnerKind::Cell));
+    membership.receive(seconds(101), beat(1, OwnerKind::Cell));
+    membership.receive(seconds(101), beat(2, OwnerKind::Cell));
     let found = Decision::CreateOwner {
         kind: OwnerKind::Cell,
         process: ProcessId(2),
@@ -248,7 +248,7 @@ fn the_first_owner_stays_first_across_failures() {
     membership.granted(base.0, OwnerKind::Base, ProcessId(2));
     membership.granted(OwnerId(3), OwnerKind::Base, ProcessId(3));
     membership.leave(ProcessId(2));
-    membership.hear(seconds(9), beat(3, OwnerKind::Base));
+    membership.receive(seconds(9), beat(3, OwnerKind::Base));
     membership.decide(seconds(9));
     assert_eq!(membership.first_owner(OwnerKind::Base), Some(base.0));
     let next_director = Membership::new(seconds(20), BTreeMap::from([cell, base]));
@@ -291,7 +291,7 @@ fn draining(process: u64, kind: OwnerKind) -> Beat {
 #[test]
 fn a_draining_process_gets_nothing() {
     let mut membership = Membership::new(seconds(0), BTreeMap::new());
-    membership.hear(seconds(1), draining(1, OwnerKind::Cell));
+    membership.receive(seconds(1), draining(1, OwnerKind::Cell));
     assert_eq!(membership.decide(seconds(1)), []);
 }
 
@@ -300,14 +300,14 @@ fn the_owners_of_a_dead_process_are_not_granted_to_a_draining_one() {
     let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
     let owners = [held(10, 1), held(11, 1), held(12, 3), held(13, 3), held(14, 3)];
     let mut membership = Membership::reopened(BTreeMap::from(owners));
-    // Process 1 is not heard from; process 2 holds nothing and is draining.
-    membership.hear(seconds(1), draining(2, OwnerKind::Cell));
+    // Process 1 does not report; process 2 holds nothing and is draining.
+    membership.receive(seconds(1), draining(2, OwnerKind::Cell));
     assert_eq!(
         membership.decide(seconds(1)).len(),
         0,
         "process 2 is alone: no process takes the owners of the others"
     );
-    membership.hear(seconds(1), beat(3, OwnerKind::Cell));
+    membership.receive(seconds(1), beat(3, OwnerKind::Cell));
     let process = ProcessId(3);
     let grant = |owner| Decision::Grant {
         owner: OwnerId(owner),
@@ -324,7 +324,7 @@ fn the_owners_of_a_dead_process_are_not_granted_to_a_draining_one() {
 fn the_owners_of_a_process_that_leaves_are_granted_at_once() {
     let mut membership = Membership::new(seconds(0), BTreeMap::new());
     for process in [1, 2] {
-        membership.hear(seconds(10), beat(process, OwnerKind::Base));
+        membership.receive(seconds(10), beat(process, OwnerKind::Base));
         membership.granted(OwnerId(process as u32), OwnerKind::Base, ProcessId(process));
     }
     assert_eq!(membership.decide(seconds(10)), []);
@@ -344,9 +344,9 @@ fn a_process_that_claims_what_another_was_granted_is_a_stray() {
         address: Some(format!("address {process}")),
         ..beat(process, OwnerKind::Cell)
     };
-    membership.hear(seconds(1), claims(1, [10, 11]));
-    membership.hear(seconds(1), claims(2, [11, 12]));
-    membership.hear(seconds(1), beat(3, OwnerKind::Base));
+    membership.receive(seconds(1), claims(1, [10, 11]));
+    membership.receive(seconds(1), claims(2, [11, 12]));
+    membership.receive(seconds(1), beat(3, OwnerKind::Base));
     membership.granted(OwnerId(10), OwnerKind::Cell, ProcessId(1));
     membership.granted(OwnerId(11), OwnerKind::Cell, ProcessId(2));
     assert_eq!(
@@ -363,14 +363,14 @@ fn a_process_that_claims_what_another_was_granted_is_a_stray() {
 fn a_process_is_alive_until_the_silence_limit() {
     let tick = Duration::from_nanos(1);
     let mut membership = Membership::new(seconds(0), BTreeMap::new());
-    membership.hear(seconds(10), beat(1, OwnerKind::Base));
+    membership.receive(seconds(10), beat(1, OwnerKind::Base));
     membership.granted(OwnerId(7), OwnerKind::Base, ProcessId(1));
-    let heard = |membership: &mut Membership, now| {
-        membership.hear(now, beat(2, OwnerKind::Base));
+    let report = |membership: &mut Membership, now| {
+        membership.receive(now, beat(2, OwnerKind::Base));
         membership.granted(OwnerId(8), OwnerKind::Base, ProcessId(2));
     };
     let limit = seconds(10) + SILENCE;
-    heard(&mut membership, limit - tick);
+    report(&mut membership, limit - tick);
     assert_eq!(membership.decide(limit - tick), [], "it lives");
     assert_eq!(membership.live_owners(OwnerKind::Base).count(), 2);
     let grant = Decision::Grant {
@@ -382,8 +382,8 @@ fn a_process_is_alive_until_the_silence_limit() {
     membership.granted(OwnerId(7), OwnerKind::Base, ProcessId(2));
 
     // A heartbeat at the last moment counts for the whole time again.
-    heard(&mut membership, limit);
-    heard(&mut membership, limit + SILENCE - tick);
+    report(&mut membership, limit);
+    report(&mut membership, limit + SILENCE - tick);
     assert_eq!(membership.decide(limit + SILENCE + SILENCE - tick - tick), []);
     assert_eq!(membership.live_owners(OwnerKind::Base).count(), 2);
 }
@@ -395,7 +395,7 @@ fn a_new_director_waits_the_full_silence_before_a_process_counts_as_dead() {
     let begun = seconds(100);
     let mut membership = Membership::new(begun, owners);
     let limit = begun + SILENCE;
-    membership.hear(limit - tick, beat(2, OwnerKind::Cell));
+    membership.receive(limit - tick, beat(2, OwnerKind::Cell));
     assert_eq!(membership.decide(limit - tick), []);
     let grant = Decision::Grant {
         owner: OwnerId(10),
@@ -407,13 +407,13 @@ fn a_new_director_waits_the_full_silence_before_a_process_counts_as_dead() {
 #[test]
 fn a_pause_of_the_director_is_no_silence_of_the_processes() {
     let mut membership = joined([40, 50, 0]);
-    // It waits for the store from 2 s to 9 s, and then hears process 1 before it decides.
+    // It waits for the store from 2 s to 9 s, and then receives from process 1 before it decides.
     let (paused, resumed) = (seconds(7), seconds(9));
-    membership.hear(resumed, holding(1, 11, 40));
+    membership.receive(resumed, holding(1, 11, 40));
     membership.skip(resumed, paused);
     assert_eq!(membership.decide(resumed), []);
     // Process 2 was silent for a second before the pause.
-    membership.hear(seconds(10), holding(3, 13, 0));
+    membership.receive(seconds(10), holding(3, 13, 0));
     let tick = Duration::from_nanos(1);
     assert_eq!(membership.decide(seconds(11) - tick), []);
     assert_eq!(membership.decide(seconds(11)), granted_to(3, &[12]));
@@ -432,7 +432,7 @@ fn a_pause_extends_the_time_to_reconnect() {
         connection: "server:9".to_owned(),
         ..holding(2, 12, 50)
     };
-    membership.hear(resumed, over_another);
+    membership.receive(resumed, over_another);
     assert_eq!(membership.decide(deadline), []);
 }
 
@@ -441,9 +441,9 @@ fn a_new_director_listens_for_the_full_time_without_its_pauses() {
     let owners = BTreeMap::from([(OwnerId(10), (OwnerKind::Cell, ProcessId(1)))]);
     let mut membership = Membership::new(seconds(100), owners);
     membership.skip(seconds(105), seconds(4));
-    membership.hear(seconds(105), beat(2, OwnerKind::Cell));
+    membership.receive(seconds(105), beat(2, OwnerKind::Cell));
     assert_eq!(membership.decide(seconds(105)), [], "it has listened for a second");
-    membership.hear(seconds(107), beat(2, OwnerKind::Cell));
+    membership.receive(seconds(107), beat(2, OwnerKind::Cell));
     assert_eq!(membership.decide(seconds(107)), granted_to(2, &[10]));
     // It has listened for long enough now, whatever pauses follow.
     membership.skip(seconds(120), seconds(10));
@@ -461,7 +461,7 @@ fn staged() -> Membership {
     ];
     for (process, owner, kind) in held {
         membership.granted(OwnerId(owner), kind, ProcessId(process));
-        membership.hear(seconds(1), holder(process, owner, kind));
+        membership.receive(seconds(1), holder(process, owner, kind));
     }
     membership.stage(true);
     membership
@@ -495,8 +495,8 @@ fn processes_of_the_next_definitions_follow_all_owners_and_are_granted_nothing()
     let mut membership = staged();
     let unready = membership.unready(seconds(1));
     assert!(unready.contains(&Unready::NoProcess(OwnerKind::Base)), "{unready:?}");
-    membership.hear(seconds(1), next(3, OwnerKind::Base, &[]));
-    membership.hear(seconds(1), next(4, OwnerKind::Cell, &[]));
+    membership.receive(seconds(1), next(3, OwnerKind::Base, &[]));
+    membership.receive(seconds(1), next(4, OwnerKind::Cell, &[]));
     assert_eq!(membership.decide(seconds(1)), [], "they get no owner of their own");
     assert_eq!(membership.to_follow(ProcessId(3)).collect::<Vec<_>>(), [OwnerId(11)]);
     assert_eq!(membership.to_follow(ProcessId(4)).collect::<Vec<_>>(), [OwnerId(12)]);
@@ -508,10 +508,10 @@ fn processes_of_the_next_definitions_follow_all_owners_and_are_granted_nothing()
         "it could take nothing over"
     );
 
-    membership.hear(seconds(2), next(3, OwnerKind::Base, &[11]));
-    membership.hear(seconds(2), next(4, OwnerKind::Cell, &[12]));
+    membership.receive(seconds(2), next(3, OwnerKind::Base, &[11]));
+    membership.receive(seconds(2), next(4, OwnerKind::Cell, &[12]));
     assert_eq!(membership.unready(seconds(2)), []);
-    membership.hear(
+    membership.receive(
         seconds(2),
         Beat {
             draining: true,
@@ -523,7 +523,7 @@ fn processes_of_the_next_definitions_follow_all_owners_and_are_granted_nothing()
     membership.leave(ProcessId(1));
     assert_eq!(membership.decide(seconds(2)), []);
     assert_eq!(membership.unready(seconds(2)), [Unready::NotHeld(OwnerId(11))]);
-    membership.hear(seconds(2), beat(5, OwnerKind::Base));
+    membership.receive(seconds(2), beat(5, OwnerKind::Base));
     assert_eq!(membership.decide(seconds(2)), granted_to(5, &[11]));
     membership.stage(false);
     assert_eq!(membership.to_follow(ProcessId(3)).count(), 0, "taken back");
@@ -532,8 +532,8 @@ fn processes_of_the_next_definitions_follow_all_owners_and_are_granted_nothing()
 #[test]
 fn a_change_is_made_once_all_owners_are_released_and_their_followers_are_granted_them() {
     let mut membership = staged();
-    membership.hear(seconds(1), next(3, OwnerKind::Base, &[11]));
-    membership.hear(seconds(1), next(4, OwnerKind::Cell, &[12]));
+    membership.receive(seconds(1), next(3, OwnerKind::Base, &[11]));
+    membership.receive(seconds(1), next(4, OwnerKind::Cell, &[12]));
     let to = annals_ids::Hash([7; 32]);
     let mut upgrade = Upgrade::prepared(to);
     assert_eq!(upgrade.finish(seconds(1), &membership), Ok(()));
@@ -543,14 +543,14 @@ fn a_change_is_made_once_all_owners_are_released_and_their_followers_are_granted
     let release: Vec<_> = membership.to_release(ProcessId(9)).collect();
     assert_eq!(release, [(OwnerId(19), "")], "nobody follows the ledger");
     assert_eq!(upgrade.advance(seconds(1), &membership), None);
-    membership.hear(seconds(2), released(1, 11, OwnerKind::Base));
-    membership.hear(seconds(2), released(9, 19, OwnerKind::Ledger));
+    membership.receive(seconds(2), released(1, 11, OwnerKind::Base));
+    membership.receive(seconds(2), released(9, 19, OwnerKind::Ledger));
     assert_eq!(
         upgrade.advance(seconds(2), &membership),
         None,
         "the cell is not released"
     );
-    membership.hear(seconds(2), released(2, 12, OwnerKind::Cell));
+    membership.receive(seconds(2), released(2, 12, OwnerKind::Cell));
     assert_eq!(upgrade.advance(seconds(2), &membership), Some(UpgradeStep::Change));
     assert_eq!(upgrade.advance(seconds(2), &membership), None, "once");
 
@@ -567,7 +567,7 @@ fn a_change_is_made_once_all_owners_are_released_and_their_followers_are_granted
     membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(4));
     // db registers anew.
     let db = beat(10, OwnerKind::Ledger);
-    membership.hear(seconds(2), db);
+    membership.receive(seconds(2), db);
     assert_eq!(membership.decide(seconds(2)), [grant(19, 10)]);
 }
 
@@ -575,11 +575,11 @@ fn a_change_is_made_once_all_owners_are_released_and_their_followers_are_granted
 fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
     let ready = || {
         let mut membership = staged();
-        membership.hear(seconds(1), next(3, OwnerKind::Base, &[11]));
-        membership.hear(seconds(1), next(4, OwnerKind::Cell, &[12]));
+        membership.receive(seconds(1), next(3, OwnerKind::Base, &[11]));
+        membership.receive(seconds(1), next(4, OwnerKind::Cell, &[12]));
         let mut upgrade = Upgrade::prepared(annals_ids::Hash([7; 32]));
         assert_eq!(upgrade.finish(seconds(1), &membership), Ok(()));
-        membership.hear(seconds(1), released(1, 11, OwnerKind::Base));
+        membership.receive(seconds(1), released(1, 11, OwnerKind::Base));
         (membership, upgrade)
     };
     let (mut membership, mut upgrade) = ready();
@@ -599,7 +599,7 @@ fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
         0,
         "clients that wait there go back"
     );
-    membership.hear(seconds(1), released(1, 11, OwnerKind::Base));
+    membership.receive(seconds(1), released(1, 11, OwnerKind::Base));
     assert_eq!(membership.decide(seconds(1)), granted_to(1, &[11]));
     membership.granted(OwnerId(11), OwnerKind::Base, ProcessId(1));
     assert_eq!(
@@ -609,8 +609,8 @@ fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
     );
 
     let (mut membership, mut upgrade) = ready();
-    membership.hear(seconds(1), released(2, 12, OwnerKind::Cell));
-    membership.hear(seconds(1), released(9, 19, OwnerKind::Ledger));
+    membership.receive(seconds(1), released(2, 12, OwnerKind::Cell));
+    membership.receive(seconds(1), released(9, 19, OwnerKind::Ledger));
     membership.leave(ProcessId(3));
     let alone = Abandoned::NotFollowed(OwnerId(11));
     assert_eq!(
@@ -626,8 +626,8 @@ fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
     assert_eq!(upgrade.advance(at, &membership), Some(UpgradeStep::Abandon(late)));
 
     let (mut membership, mut upgrade) = ready();
-    membership.hear(seconds(1), released(2, 12, OwnerKind::Cell));
-    membership.hear(seconds(1), released(9, 19, OwnerKind::Ledger));
+    membership.receive(seconds(1), released(2, 12, OwnerKind::Cell));
+    membership.receive(seconds(1), released(9, 19, OwnerKind::Ledger));
     assert_eq!(upgrade.advance(seconds(2), &membership), Some(UpgradeStep::Change));
     let at = seconds(2) + CHANGE_TIMEOUT;
     assert_eq!(
@@ -637,7 +637,7 @@ fn an_abandoned_change_gives_the_owners_back_to_their_holders() {
 }
 
 #[test]
-fn two_processes_with_one_number_are_told_apart_from_a_reconnection() {
+fn two_processes_with_one_number_are_distinguished_from_a_reconnection() {
     let over = |connection: &str, entities| Beat {
         connection: connection.to_owned(),
         ..holding(1, 11, entities)
@@ -647,19 +647,19 @@ fn two_processes_with_one_number_are_told_apart_from_a_reconnection() {
     // A process reconnects twice; a beat that was sent before arrives late.
     for connection in ["a", "b", "a", "c", "c"] {
         assert_eq!(membership.check(&over(connection, 5)), Ok(()), "{connection}");
-        membership.hear(seconds(1), over(connection, 5));
+        membership.receive(seconds(1), over(connection, 5));
     }
     // Its copy reports over a connection of its own.
     for (connection, is_accepted) in [("d", true), ("c", true), ("d", false), ("c", true), ("d", false)] {
         let beat = over(connection, if connection == "d" { 9 } else { 5 });
         let checked = membership.check(&beat);
         assert_eq!(checked.is_ok(), is_accepted, "{connection}");
-        membership.hear(seconds(2), beat);
+        membership.receive(seconds(2), beat);
         if let Err(duplicate) = checked {
             let text = duplicate.to_string();
             assert!(text.contains("two processes report as process 1"), "{text}");
-            assert!(text.contains("the process on connection d is told to end"), "{text}");
-            assert_eq!(membership.entities_of(OwnerId(11)), 5, "it is not heard");
+            assert!(text.contains("the process on connection d must end"), "{text}");
+            assert_eq!(membership.entities_of(OwnerId(11)), 5, "its report is not applied");
         }
     }
     assert_eq!(membership.decide(seconds(2)), [], "the other one keeps its owner");

@@ -76,7 +76,7 @@ fn sessions_of_an_owner_count_while_nobody_holds_it() {
 }
 
 #[test]
-fn a_room_of_which_nothing_is_heard_expires() {
+fn a_room_without_a_report_expires() {
     let mut admission = limited(1);
     assert!(admission.ask(secs(100), &fresh(ONE, 1)));
     let later = secs(100) + ROOM_KEPT;

@@ -57,10 +57,10 @@ impl TestRealm {
         let Some((_, attempt)) = self.players[player].connection else {
             return;
         };
-        self.tell(player, input(attempt));
+        self.give_core(player, input(attempt));
     }
 
-    pub(super) fn tell(&mut self, player: usize, input: ClientInput) {
+    pub(super) fn give_core(&mut self, player: usize, input: ClientInput) {
         let now = self.millis();
         self.players[player].core.handle(now, input);
         self.drain(player);
@@ -68,7 +68,7 @@ impl TestRealm {
 
     pub(super) fn disconnect(&mut self, player: usize, reason: CloseReason) {
         if let Some((_, attempt)) = self.players[player].connection.take() {
-            self.tell(player, ClientInput::Disconnected { attempt, reason });
+            self.give_core(player, ClientInput::Disconnected { attempt, reason });
         }
     }
 
@@ -91,7 +91,7 @@ impl TestRealm {
                 self.secrets += 1;
                 let player = &mut self.players[number];
                 (player.connection, player.said_hello) = (Some((ConnectionId(self.secrets), attempt)), false);
-                self.tell(number, ClientInput::Connected { attempt });
+                self.give_core(number, ClientInput::Connected { attempt });
             }
             ClientOutput::Frame(bytes) => self.frame(number, &bytes),
             ClientOutput::Datagram(bytes) => {
@@ -145,7 +145,7 @@ impl TestRealm {
     fn log_in(&mut self, number: usize, attempt: Attempt, request: &annals_wire::client::LoginRequest) {
         if matches!(request, annals_wire::client::LoginRequest::Locate { .. }) {
             let answer = Some(LoginAnswer::Located(self.located()));
-            return self.tell(number, ClientInput::LoginAnswered { attempt, answer });
+            return self.give_core(number, ClientInput::LoginAnswered { attempt, answer });
         }
         let ticket = self.secret();
         let account = self.players[number].account;
@@ -154,7 +154,7 @@ impl TestRealm {
         let checked_out = self.database.check_out(account, self.base.epoch);
         let Some(account) = checked_out else {
             let answer = Some(LoginAnswer::Refused(LoginRefusal::WrongPassword));
-            return self.tell(number, ClientInput::LoginAnswered { attempt, answer });
+            return self.give_core(number, ClientInput::LoginAnswered { attempt, answer });
         };
         let wanted = OpenSession {
             request: number as u64,
@@ -191,6 +191,6 @@ impl TestRealm {
             Err(NotOpened::InUse) => LoginAnswer::Refused(LoginRefusal::LoggedIn),
             Err(_) => LoginAnswer::Refused(LoginRefusal::Busy),
         });
-        self.tell(number, ClientInput::LoginAnswered { attempt, answer });
+        self.give_core(number, ClientInput::LoginAnswered { attempt, answer });
     }
 }

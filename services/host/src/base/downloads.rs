@@ -84,17 +84,17 @@ impl Downloads {
             source,
         } = download;
         let holders = self.holders.clone();
-        let tell = move |content| {
+        let deliver = move |content| {
             let prepared = PreparedDownload {
                 id,
                 description,
                 content,
             };
             // A holder that has ended or lags asks again.
-            let _ = holders.tell(owner, BaseInput::Download(prepared));
+            let _ = holders.send(owner, BaseInput::Download(prepared));
         };
         match source {
-            DownloadSource::Content(bytes) => tell(Ok(DownloadContent {
+            DownloadSource::Content(bytes) => deliver(Ok(DownloadContent {
                 hash: value_hash(&bytes),
                 bytes: bytes.into(),
             })),
@@ -108,7 +108,7 @@ impl Downloads {
                     if let Err(error) = &content {
                         tracing::warn!(%owner, entity = %id.entity, %error, "a download has failed");
                     }
-                    tell(content.map_err(|error| error.to_string()));
+                    deliver(content.map_err(|error| error.to_string()));
                     drop(permit);
                 });
             }
@@ -130,7 +130,7 @@ struct KnownFile {
     hash: Hash,
 }
 
-/// What tells that a file has changed.
+/// What differs when a file has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileVersion {
     size: u64,

@@ -73,7 +73,7 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
                     Ok(()) = store.watch(&key, head) => {}
                     () = tokio::time::sleep(AGAIN) => {
                         outbox.give_again();
-                        tell_adoptions(store, holders).await;
+                        send_adoptions(store, holders).await;
                     }
                 }
             }
@@ -86,7 +86,7 @@ async fn carry(store: &Store, holders: &Holders<LedgerInput>) {
 }
 
 /// Notifies the holder of adopted logs that no log mentions yet (rule F17). Repeated until db has folded that.
-async fn tell_adoptions(store: &Store, holders: &Holders<LedgerInput>) {
+async fn send_adoptions(store: &Store, holders: &Holders<LedgerInput>) {
     let Some(owner) = holders.owners().into_iter().next() else {
         return;
     };
@@ -94,7 +94,7 @@ async fn tell_adoptions(store: &Store, holders: &Holders<LedgerInput>) {
         Ok(adoptions) if adoptions.is_empty() => {}
         Ok(adoptions) => {
             // A holder whose queue is full gets them the next time.
-            let _ = holders.tell(owner, LedgerInput::Adoptions(adoptions));
+            let _ = holders.send(owner, LedgerInput::Adoptions(adoptions));
         }
         Err(error) => tracing::warn!(error = %Chain(&error), "could not read the adoptions of logs; retrying"),
     }
@@ -109,7 +109,7 @@ async fn carry_some(store: &Store, holders: &Holders<LedgerInput>, outbox: &mut 
     let Some(last) = notices.last().map(|(number, _)| *number) else {
         return Ok(false);
     };
-    if holders.tell(owner, LedgerInput::Notices(notices)).is_ok() {
+    if holders.send(owner, LedgerInput::Notices(notices)).is_ok() {
         outbox.give(last);
         Ok(true)
     } else {

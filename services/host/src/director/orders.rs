@@ -20,7 +20,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(10);
 
 impl Leader {
     /// Applies a heartbeat, unless another process has the number of its sender.
-    pub(super) fn hear(&mut self, beat: &ProcessBeat) -> Result<(), Duplicate> {
+    pub(super) fn handle_beat(&mut self, beat: &ProcessBeat) -> Result<(), Duplicate> {
         let process = ProcessId(beat.process);
         // While no director led, the processes have counted on.
         self.clock.follow(WorldTime(beat.world));
@@ -38,7 +38,7 @@ impl Leader {
             schema if self.upgrade.as_ref().is_some_and(|upgrade| upgrade.to().0 == *schema) => Definitions::Next,
             _ => Definitions::Former,
         };
-        let heard = Beat {
+        let report = Beat {
             process,
             definitions,
             holds,
@@ -50,11 +50,11 @@ impl Leader {
             behind: beat.behind.iter().copied().map(OwnerId).collect(),
             released: beat.released.iter().copied().map(OwnerId).collect(),
         };
-        self.membership.check(&heard)?;
+        self.membership.check(&report)?;
         self.compare_clocks(process, beat);
         let begins_to_drain = beat.draining && !self.membership.is_draining(process);
         let is_newly_ready = !follows.is_empty() && !self.membership.has_followed(process, &follows);
-        self.membership.hear(monotonic(), heard);
+        self.membership.receive(monotonic(), report);
         if self.membership.is_alive(process) {
             self.services.insert(process, beat.service.clone());
         }
@@ -70,7 +70,7 @@ impl Leader {
             done: Stage::of_number(beat.done),
             waits: beat.waits.clone(),
         };
-        self.lifecycle.hear(monotonic(), process, &beat.service, progress);
+        self.lifecycle.receive(monotonic(), process, &beat.service, progress);
         for held in &beat.holds {
             self.weigh(process, held);
         }
@@ -223,7 +223,7 @@ impl Leader {
         }
         self.count_sessions(held);
         match held.load.as_ref().map(Load::try_from) {
-            Some(Ok(load)) => self.balance.hear(monotonic(), owner, load),
+            Some(Ok(load)) => self.balance.receive(monotonic(), owner, load),
             Some(Err(error)) => tracing::warn!(%owner, %error, "ignored a malformed load report"),
             None => {}
         }

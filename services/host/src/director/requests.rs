@@ -1,16 +1,19 @@
 //! The requests that the leading director answers.
 
+use std::time::Duration;
+
 use annals_director::{GrantError, Upgrade};
 use annals_ids::{OwnerId, ProcessId};
 use annals_wire::control::{self, BUS_VERSION, DirectorAsk, DirectorRequest, IdBlock, Orders, Register, Registered};
 
-use super::{HEARS_ALL_AFTER, Leader, monotonic};
+use super::{ALL_REPORTS_AFTER, Leader, monotonic};
 use crate::{clock, nats::Bus};
 
 impl Leader {
     /// Answers a request, if it asks for an answer.
     pub(super) async fn reply(&mut self, bus: &Bus, request: async_nats::Message) -> Result<(), GrantError> {
         let Some(reply) = request.reply else { return Ok(()) };
+        self.attend();
         if let Some(answer) = self.answer(&request.payload).await?
             && let Err(error) = bus.client().publish(reply, answer.into()).await
         {
@@ -61,7 +64,7 @@ impl Leader {
                 Some(control::encode(&Orders::default()))
             }
             Some(DirectorAsk::Beat(beat)) => {
-                if let Err(duplicate) = self.hear(&beat) {
+                if let Err(duplicate) = self.handle_beat(&beat) {
                     tracing::error!("{duplicate}");
                     return Ok(Some(control::encode(&Orders {
                         refused: duplicate.to_string(),
@@ -85,7 +88,7 @@ impl Leader {
             Some(DirectorAsk::Locate(locate)) => Some(control::encode(&self.locate(Some(OwnerId(locate.owner))))),
             Some(DirectorAsk::Stop(ask)) => Some(control::encode(&self.stop(&ask))),
             Some(DirectorAsk::Cells(_)) => Some(control::encode(&self.cells())),
-            Some(DirectorAsk::Drain(_) | DirectorAsk::Processes(_)) if !self.has_heard_all() => None,
+            Some(DirectorAsk::Drain(_) | DirectorAsk::Processes(_)) if !self.has_all_reports(monotonic()) => None,
             Some(DirectorAsk::Drain(ask)) => Some(control::encode(&self.drain(&ask))),
             Some(DirectorAsk::Processes(_)) => Some(control::encode(&self.processes())),
             Some(DirectorAsk::Upgrade(ask)) => Some(control::encode(&self.upgrade(&ask).await?)),
@@ -96,9 +99,9 @@ impl Leader {
         })
     }
 
-    /// Whether it knows every live process. Until then an operator's command asks again.
-    fn has_heard_all(&self) -> bool {
-        monotonic().saturating_sub(self.since) >= HEARS_ALL_AFTER
+    /// Whether every live process has reported to it. Until then an operator's command asks again.
+    pub(super) fn has_all_reports(&self, now: Duration) -> bool {
+        now.saturating_sub(self.since) >= ALL_REPORTS_AFTER
     }
 
     async fn register(&self, register: &Register) -> Result<Registered, GrantError> {

@@ -20,7 +20,7 @@ use crate::{
 /// How often db is asked to change the definitions: as often as fits into the time that the change may take.
 const CHANGE_REQUESTS: u64 = CHANGE_TIMEOUT.as_secs().div_ceil(TIMEOUT.as_secs());
 
-/// What an operator is told at most about what a change waits for.
+/// Maximum entries in the report of what a change waits for.
 const WAITING_LIMIT: usize = 20;
 
 /// The times of a change.
@@ -161,7 +161,7 @@ impl Leader {
         }
     }
 
-    /// What an operator is told if log-ins would end with the change.
+    /// Report to the operator if log-ins would end with the change.
     fn lacking_login(&self) -> Option<String> {
         let mut logins = self.services.iter().filter(|(_, service)| *service == "login");
         let is_next = |(process, _): (&ProcessId, &String)| self.membership.is_next(*process);

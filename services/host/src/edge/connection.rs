@@ -71,7 +71,7 @@ pub(super) async fn serve(connection: Connection, newcomer: Place, shared: Share
     let from = connection.remote_address();
     let (id, orders) = shared.registry.open(from.ip().into(), Link::Quic(connection.clone()));
     let verdict = orders.verdict();
-    if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
+    if send_event(&shared, id, Arrival::Opened { from }).await.is_err() {
         shared.registry.remove(id);
         return close(&connection, CloseReason::ShuttingDown);
     }
@@ -82,7 +82,7 @@ pub(super) async fn serve(connection: Connection, newcomer: Place, shared: Share
     // If the other side, or the registry, closed first, this changes nothing.
     close(&connection, reason);
     // Without a receiver the process is shutting down.
-    let _ = tell(&shared, id, Arrival::Closed(reason)).await;
+    let _ = send_event(&shared, id, Arrival::Closed(reason)).await;
 }
 
 /// Reads and writes until one side closes; returns the reason. What the client sent before it closed is read first.
@@ -313,7 +313,7 @@ impl<'a> Intake<'a> {
         self.newcomer = None;
         self.keep_pace(body.len())?;
         // While the core is busy the client is not read, and its transport slows it down.
-        tell(self.shared, self.id, arrival)
+        send_event(self.shared, self.id, arrival)
             .await
             .map_err(|_| CloseReason::ShuttingDown)
     }
@@ -356,7 +356,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-pub(super) async fn tell(
+pub(super) async fn send_event(
     shared: &Shared,
     connection: ConnectionId,
     what: Arrival,

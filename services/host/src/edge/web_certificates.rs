@@ -187,7 +187,7 @@ mod tests {
             let (presented, of_another) = (certificates.at(now), another.at(now));
             assert_eq!(hash(&presented), hash(&of_another), "processes of one directory agree");
             if let Some(before) = before {
-                assert_eq!(hash(&presented), before[1], "pages were told of it one period ahead");
+                assert_eq!(hash(&presented), before[1], "pages had its hash one period ahead");
             }
             assert_eq!(
                 web_certificate_hashes(directory, now).expect("read")[0],

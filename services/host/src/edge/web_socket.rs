@@ -38,7 +38,7 @@ use tokio_tungstenite::{
 use super::{
     Arrival, Serves,
     accepting::Place,
-    connection::{FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, READ_SIZE, Shared, note, tell},
+    connection::{FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, READ_SIZE, Shared, note, send_event},
     origins::OriginCheck,
     registry::{Batch, Link, Orders, WriteCommand, count},
 };
@@ -165,7 +165,7 @@ pub(super) async fn serve(socket: Socket, from: SocketAddr, newcomer: Place, sha
     let (datagrams, waiting) = mpsc::channel(WAITING_DATAGRAMS);
     let (id, orders) = shared.registry.open(from.ip().into(), Link::WebSocket(datagrams));
     let verdict = orders.verdict();
-    if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
+    if send_event(&shared, id, Arrival::Opened { from }).await.is_err() {
         return shared.registry.remove(id);
     }
     let closed = orders.closed();
@@ -183,7 +183,7 @@ pub(super) async fn serve(socket: Socket, from: SocketAddr, newcomer: Place, sha
     // A client that does not read is not waited for.
     let _ = timeout(LAST_READ_WITHIN, close(sink, stream, (end, reason))).await;
     // Without a receiver the process is shutting down.
-    let _ = tell(&shared, id, Arrival::Closed(reason)).await;
+    let _ = send_event(&shared, id, Arrival::Closed(reason)).await;
 }
 
 /// Which side ends a connection, and why.
@@ -278,7 +278,7 @@ fn close_message(reason: CloseReason) -> Message {
     }))
 }
 
-/// Reads messages until the client closes, violates the protocol, or is not heard any more.
+/// Reads messages until the client closes, violates the protocol, or sends nothing any more.
 async fn read(stream: &mut SplitStream<Socket>, mut intake: Intake<'_>, echoes: &mpsc::Sender<()>) -> End {
     let first_frame_by = Instant::now() + FIRST_FRAME_WITHIN;
     loop {

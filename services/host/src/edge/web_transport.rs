@@ -21,7 +21,7 @@ use super::{
     Arrival, Serves,
     accepting::Place,
     connection::{
-        FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, Received, Shared, note, read, tell, write, write_background,
+        FIRST_FRAME_WITHIN, Intake, LAST_READ_WITHIN, Received, Shared, note, read, send_event, write, write_background,
     },
     origins::OriginCheck,
     registry::{Link, Orders},
@@ -219,7 +219,7 @@ pub(super) async fn serve(session: Session, newcomer: Place, shared: Shared) {
     let link = Link::WebTransport(connection.clone());
     let (id, orders) = shared.registry.open(from.ip().into(), link);
     let verdict = orders.verdict();
-    if tell(&shared, id, Arrival::Opened { from }).await.is_err() {
+    if send_event(&shared, id, Arrival::Opened { from }).await.is_err() {
         shared.registry.remove(id);
         return close(&connection, (answer, request), CloseReason::ShuttingDown).await;
     }
@@ -232,7 +232,7 @@ pub(super) async fn serve(session: Session, newcomer: Place, shared: Shared) {
     note(&shared.registry, (id, from), reason);
     close(&connection, (answer, request), reason).await;
     // Without a receiver the process is shutting down.
-    let _ = tell(&shared, id, Arrival::Closed(reason)).await;
+    let _ = send_event(&shared, id, Arrival::Closed(reason)).await;
 }
 
 /// Reads and writes until one side closes. What the client sent before it closed is read first: the close is on another
@@ -313,7 +313,7 @@ async fn closed_by_client(request: &mut RecvStream) -> CloseReason {
 }
 
 /// Sends the reason, and waits until the client has closed in turn: a close of the connection would overtake it. Until
-/// then its request stays open, since a client that is told to stop sending it reports an error instead of the reason.
+/// then its request stays open, since a client that is asked to stop sending it reports an error instead of the reason.
 async fn close(connection: &Connection, (mut answer, mut request): (SendStream, RecvStream), reason: CloseReason) {
     let mut capsule = Vec::new();
     let close = proto::Capsule::CloseWebTransportSession {

@@ -27,7 +27,7 @@ fn moment_of(stage: Stage) -> Option<LifecycleEvent> {
 
 impl<I> Held<I> {
     /// Notifies the owner of every stage up to `stage` that it was not sent yet, as far as its holder's queue has room.
-    fn tell_stages(&mut self, stage: Stage) {
+    fn send_stages(&mut self, stage: Stage) {
         for next in Stage::ALL {
             if next <= self.announced_stage || next > stage {
                 continue;
@@ -88,7 +88,7 @@ where
             return;
         }
         for held in self.held.values_mut() {
-            held.tell_stages(self.stage);
+            held.send_stages(self.stage);
         }
         let lacks: Vec<String> = self
             .held

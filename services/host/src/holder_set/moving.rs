@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{DRAIN_WITHIN, HolderSet, Notifications};
 use crate::following::{Following, OwnerLog};
 use crate::holder::{Command, Notice, Stage};
-use crate::move_pace::time_to_tell;
+use crate::move_pace::notification_time;
 use crate::nats::Subscription;
 use crate::process::Presence;
 
@@ -116,7 +116,7 @@ where
                             continue;
                         }
                         let clients = u64::try_from(self.process.metrics.clients.get()).unwrap_or(0);
-                        let spread = time_to_tell(clients);
+                        let spread = notification_time(clients);
                         let wait = if order.address.is_empty() { Duration::ZERO } else { spread + CLIENTS_WITHIN };
                         due.insert(owner, Instant::now() + wait);
                         self.announce_move(owner, order.address, spread).await;
@@ -141,7 +141,7 @@ where
         }
     }
 
-    /// Has the clients of an owner told over this time where its next holder is.
+    /// Sends the clients of an owner, over this time, the address of its next holder.
     async fn announce_move(&self, owner: OwnerId, address: String, spread: Duration) {
         let epoch = self.held.get(&owner).map_or(Epoch(0), |held| held.epoch);
         // If the service has ended, there are no clients.
@@ -169,7 +169,7 @@ where
 
     /// Ends the holders that are about to release their owners for a change that was abandoned: they may wait for what
     /// does not come. The director grants again what is reported as released.
-    async fn take_back(&mut self, told: BTreeSet<OwnerId>) {
+    async fn take_back(&mut self, announced: BTreeSet<OwnerId>) {
         tracing::warn!("the change of the realm's definitions was abandoned");
         let closing: Vec<(OwnerId, Epoch)> = self
             .held
@@ -181,7 +181,7 @@ where
             self.ended.insert((owner, epoch));
             self.end(owner).await;
         }
-        self.withdraw_moves(told).await;
+        self.withdraw_moves(announced).await;
         if self.beat(Presence::Stays).await.is_none() {
             tracing::warn!("the director does not answer; it grants the owners of this process when it does");
         }
@@ -204,7 +204,7 @@ where
         let changed = self.changed.clone();
         let mut link = self.process.bus.state();
         let mut due: BTreeMap<OwnerId, Instant> = BTreeMap::new();
-        let mut told = BTreeSet::new();
+        let mut announced = BTreeSet::new();
         let mut beat = tokio::time::interval(BEAT_EVERY);
         loop {
             let next = due.values().min().copied();
@@ -216,14 +216,14 @@ where
                     match orders.upgrade() {
                         UpgradeOrder::End => return true,
                         UpgradeOrder::None | UpgradeOrder::Wait => {
-                            self.take_back(told).await;
+                            self.take_back(announced).await;
                             return false;
                         }
                         UpgradeOrder::Release => {}
                     }
                     for order in orders.release {
                         let owner = OwnerId(order.owner);
-                        if told.insert(owner) {
+                        if announced.insert(owner) {
                             // Owners without clients wait as long: none is without the others for longer than necessary.
                             due.insert(owner, Instant::now() + CLIENTS_WITHIN);
                             self.announce_move(owner, order.address, Duration::ZERO).await;

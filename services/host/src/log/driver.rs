@@ -154,7 +154,7 @@ impl Driver<Writer> {
 
     /// Passes on a cursor from db's notifications.
     pub fn archived(&mut self, upto: Tip, epoch: Epoch) {
-        self.tell(Input::Archived { upto, epoch });
+        self.handle(Input::Archived { upto, epoch });
     }
 }
 
@@ -186,7 +186,7 @@ impl<C: LogCore> Driver<C> {
             standstill,
         };
         if driver.connection.is_none() {
-            driver.tell(Input::Disconnected);
+            driver.handle(Input::Disconnected);
         }
         driver
     }
@@ -256,7 +256,7 @@ impl<C: LogCore> Driver<C> {
                 self.standstill.lasts(why);
             }
         }
-        self.tell(answer.unwrap_or(Input::Silent));
+        self.handle(answer.unwrap_or(Input::Silent));
     }
 
     /// Starts the writer's next action.
@@ -303,19 +303,19 @@ impl<C: LogCore> Driver<C> {
             return;
         }
         if self.connection.is_some() {
-            self.tell(Input::Disconnected);
+            self.handle(Input::Disconnected);
             if self.question.take().is_some() {
                 self.end_spans(Some(RECONNECTED));
-                self.tell(Input::Silent);
+                self.handle(Input::Silent);
             }
         }
         if connection.is_some() {
-            self.tell(Input::Reconnected);
+            self.handle(Input::Reconnected);
         }
         self.connection = connection;
     }
 
-    fn tell(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) {
         let running = self.core.stopped().is_none();
         self.core.handle_log(input);
         match self.core.stopped() {

@@ -43,7 +43,7 @@ impl Asker {
             return self.compare_with(found, name, password).await;
         }
         if self.creation != AccountCreation::Open {
-            // As long as a comparison takes, so that the time does not tell which names exist.
+            // As long as a comparison takes, so that the time does not reveal which names exist.
             self.passwords.hash(password.0).await.map_err(not_compared)?;
             return Ok(Verdict::Wrong(Wrong::Password));
         }

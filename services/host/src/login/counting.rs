@@ -48,7 +48,7 @@ impl Counting {
         let counts = match listed {
             Ok(list) => list.counts.iter().filter_map(read_count).collect(),
             Err(error) => {
-                tracing::debug!(%error, "no other login process has told its counts");
+                tracing::debug!(%error, "no other login process has sent its counts");
                 Vec::new()
             }
         };
@@ -66,7 +66,7 @@ impl Counting {
     }
 
     /// The input for a notification; `None` if it is of this process, or of a later release.
-    pub(super) fn heard(&self, notification: &[u8]) -> Option<Input> {
+    pub(super) fn input_of(&self, notification: &[u8]) -> Option<Input> {
         let news: CountNews = control::decode(notification).ok()?;
         let counted = read(news.counted.as_ref()?).filter(|_| news.process != self.process)?;
         match counted {
@@ -76,7 +76,7 @@ impl Counting {
     }
 
     /// Notifies the others.
-    pub(super) fn tell(&self, counted: &Counted, forgiven: bool) {
+    pub(super) fn publish(&self, counted: &Counted, forgiven: bool) {
         let news = CountNews {
             process: self.process,
             counted: Some(write(counted)),
@@ -85,7 +85,7 @@ impl Counting {
         let (client, subject) = (self.bus.client().clone(), self.subjects.news(TOPIC));
         tokio::spawn(async move {
             if let Err(error) = client.publish(subject, control::encode(&news).into()).await {
-                tracing::warn!(%error, "could not tell the other login processes what was counted");
+                tracing::warn!(%error, "could not notify the other login processes of what was counted");
             }
         });
     }

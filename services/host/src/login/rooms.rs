@@ -44,7 +44,7 @@ impl Asker {
         };
         let answer = self.process.ask::<RoomSettled>(DirectorAsk::SettleRoom(settled)).await;
         if let Err(error) = answer {
-            tracing::debug!(%error, "could not tell the director that room is used or free");
+            tracing::debug!(%error, "could not notify the director that room is used or free");
         }
     }
 

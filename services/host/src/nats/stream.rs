@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The server's error codes for temporary states: members that have not been heard of yet, no leader at the moment.
+/// The server's error codes for temporary states: members that are not known yet, no leader at the moment.
 const PASSING: [u64; 2] = [10005, 10008];
 
 /// One field in which a stream differs from the requested configuration, named as in the server's API.

@@ -374,7 +374,7 @@ mod tests {
         assert_eq!((snapshot.events, snapshot.clients, snapshot.append.count), (3, 1, 1));
         let json = serde_json::to_string(&snapshot).unwrap();
         assert_eq!(serde_json::from_str::<Snapshot>(&json).unwrap(), snapshot);
-        let older: Snapshot = serde_json::from_str(r#"{"events": 3, "unheard_of": 1}"#).unwrap();
+        let older: Snapshot = serde_json::from_str(r#"{"events": 3, "unknown": 1}"#).unwrap();
         assert_eq!(older.events, 3);
     }
 }

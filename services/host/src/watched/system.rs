@@ -93,7 +93,7 @@ fn processor_time() -> Duration {
     )
 }
 
-/// Resident memory, where the kernel tells it.
+/// Resident memory, where the kernel reports it.
 fn memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_what_the_process_takes() {
+    fn the_kernel_reports_what_the_process_takes() {
         assert!(memory().is_some_and(|bytes| bytes > 1 << 20), "{:?}", memory());
         assert!(processor_time() > Duration::ZERO);
     }

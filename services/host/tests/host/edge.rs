@@ -101,7 +101,7 @@ async fn a_client_logs_in_sees_calls_moves_and_leaves() {
     client.leave();
     until_event(&mut client, "the end", |event| *event == Event::Ended(EndReason::Left)).await;
     assert_eq!(client.next().await, None);
-    realm.until("the server to be told", |world| world.said_bye()).await;
+    realm.until("the server to receive it", |world| world.said_bye()).await;
     base.shut_down().await;
 }
 
@@ -126,7 +126,7 @@ async fn a_session_resumes_with_its_stamps_and_its_calls() {
     for round in 0..3 {
         client.cut();
         events.extend(
-            until_event(&mut client, "the loss to be told", |event| {
+            until_event(&mut client, "the loss to be reported", |event| {
                 matches!(event, Event::Lost(_))
             })
             .await,

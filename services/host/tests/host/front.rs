@@ -87,8 +87,8 @@ async fn a_certificate_signed_by_an_authority_is_used() {
         certificate: Some(files),
         ..front(directory.path())
     };
-    let (edge, told) = serve(&front).await.unwrap();
-    assert_eq!(told, edge.address().to_string(), "no fingerprint is needed");
+    let (edge, announced) = serve(&front).await.unwrap();
+    assert_eq!(announced, edge.address().to_string(), "no fingerprint is needed");
     assert_eq!(
         connect(edge.address(), authority.clone(), NAME, PLAY_ALPN).await,
         Ok(())
@@ -136,19 +136,19 @@ async fn an_unusable_certificate_is_reported_with_advice() {
 async fn the_advertised_host_must_resolve() {
     let directory = TempDir::new().unwrap();
     let plain = front(directory.path());
-    let (edge, told) = serve(&plain).await.unwrap();
-    let (address, fingerprint) = told.split_once(' ').unwrap();
+    let (edge, announced) = serve(&plain).await.unwrap();
+    let (address, fingerprint) = announced.split_once(' ').unwrap();
     assert_eq!((address, fingerprint.len()), (&*edge.address().to_string(), 64));
 
     let advertises = |name: &str| Front {
         advertise: Some(name.to_owned()),
         ..plain.clone()
     };
-    let (_edge, told) = serve(&advertises("192.0.2.7:7700")).await.unwrap();
-    assert!(told.starts_with("192.0.2.7:7700 "), "{told}");
-    let (edge, told) = serve(&advertises("192.0.2.7:0")).await.unwrap();
+    let (_edge, announced) = serve(&advertises("192.0.2.7:7700")).await.unwrap();
+    assert!(announced.starts_with("192.0.2.7:7700 "), "{announced}");
+    let (edge, announced) = serve(&advertises("192.0.2.7:0")).await.unwrap();
     let port = edge.address().port();
-    assert!(told.starts_with(&format!("192.0.2.7:{port} ")), "{told}");
+    assert!(announced.starts_with(&format!("192.0.2.7:{port} ")), "{announced}");
     let text = complaint(&advertises("no..host:7700")).await;
     assert!(
         text.starts_with("advertise is no..host:7700, which has no address"),

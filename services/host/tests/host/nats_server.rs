@@ -203,8 +203,8 @@ async fn the_user_of_reports_may_do_nothing_else() {
         }
     });
     // A refused subscription ends, or nothing arrives on it.
-    let heard = silence.await.ok().flatten();
-    assert!(heard.is_none(), "{heard:?}");
+    let message = silence.await.ok().flatten();
+    assert!(message.is_none(), "{message:?}");
     let reported = tokio::time::timeout(TIMEOUT, reports.next()).await;
     assert!(
         matches!(reported, Ok(Some(_))),
@@ -296,8 +296,8 @@ async fn old_server(listener: TcpListener) {
     let info =
         r#"{"server_id":"x","server_name":"old","version":"2.9.10","proto":1,"max_payload":1048576,"headers":true}"#;
     socket.write_all(format!("INFO {info}\r\n").as_bytes()).await.unwrap();
-    let mut heard = [0; 1024];
-    while let Ok(1..) = socket.read(&mut heard).await {
+    let mut buffer = [0; 1024];
+    while let Ok(1..) = socket.read(&mut buffer).await {
         socket.write_all(b"PONG\r\n").await.unwrap();
     }
 }

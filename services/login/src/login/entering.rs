@@ -179,10 +179,10 @@ impl Login {
         self.wait(now, attempt, account);
     }
 
-    /// A client waits at its place, and is told its position.
+    /// A client waits at its place, and is sent its position.
     fn wait(&mut self, now: Mono, mut attempt: Attempt, account: DatabaseId) {
         let connection = attempt.connection;
-        let queued = self.places.tell(now, attempt.entry.number);
+        let queued = self.places.position_of(now, attempt.entry.number);
         attempt.entry.is_queued = true;
         attempt.wait(account);
         self.put(attempt);

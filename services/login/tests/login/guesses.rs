@@ -65,7 +65,7 @@ fn login_processes_count_together() {
     for input in std::mem::take(&mut one.shared) {
         assert_eq!(other.give(input), []);
     }
-    assert_eq!(other.shared, [], "what it was told is not told again");
+    assert_eq!(other.shared, [], "what it received is not shared again");
     assert_eq!(other.asks(1, "adam"), refused(1, LoginRefusal::Throttled));
     // One that starts later learns it.
     let mut new = Bench::new();
@@ -78,10 +78,10 @@ fn login_processes_count_together() {
     }
     let ask = ask_of(&other.asks(2, "adam"));
     other.one(Input::Verified(ask, Ok(good())));
-    let told = std::mem::take(&mut other.shared);
-    assert_eq!(told, [Input::Forgiven(hash_of("adam"))]);
+    let shared = std::mem::take(&mut other.shared);
+    assert_eq!(shared, [Input::Forgiven(hash_of("adam"))]);
     for bench in [&mut one, &mut new] {
-        bench.give(told[0].clone());
+        bench.give(shared[0].clone());
         (0..GUESSES).for_each(|_| bench.guesses(HOST, "adam"));
         assert_eq!(bench.asks(1, "adam"), refused(1, LoginRefusal::Throttled));
     }

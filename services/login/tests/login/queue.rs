@@ -69,13 +69,13 @@ impl Bench {
 }
 
 #[test]
-fn a_client_waits_is_told_its_position_and_is_admitted_in_its_turn() {
+fn a_client_waits_receives_its_position_and_is_admitted_in_its_turn() {
     let mut bench = Bench::new();
     let outputs = bench.queues(1, 11);
-    let [told, Output::Place { ask, wish }] = &outputs[..] else {
+    let [position, Output::Place { ask, wish }] = &outputs[..] else {
         panic!("{outputs:?}")
     };
-    assert_eq!(*told, queued(1, 1, 1));
+    assert_eq!(*position, queued(1, 1, 1));
     assert_eq!((wish.waited, wish.waiting), (Some(Duration::ZERO), 1));
     assert_eq!(bench.give(Input::Placed(*ask, Ok(Placed::Full))), []);
     // The next one asks for no room as long as somebody waits.
@@ -110,7 +110,7 @@ fn a_client_waits_is_told_its_position_and_is_admitted_in_its_turn() {
 }
 
 #[test]
-fn positions_are_told_when_they_change_and_not_too_often() {
+fn positions_are_sent_when_they_change_and_not_too_often() {
     let mut bench = Bench::new();
     let outputs = bench.queues(1, 11);
     bench.give(Input::Placed(ask_of(&outputs[1]), Ok(Placed::Full)));
@@ -118,7 +118,7 @@ fn positions_are_told_when_they_change_and_not_too_often() {
         bench.queues(other, 10 + other);
     }
     let began = bench.now;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     while bench.now < began.after(NEWS_AT_LEAST * 2) {
         for output in bench.wait() {
             match output {
@@ -127,20 +127,20 @@ fn positions_are_told_when_they_change_and_not_too_often() {
                     connection: ConnectionId(1),
                     queued,
                 } => {
-                    told.push((bench.now.since(began), queued));
+                    received.push((bench.now.since(began), queued));
                 }
                 Output::Queued { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
     }
-    let lengths: Vec<u64> = told.iter().map(|(_, queued)| queued.length).collect();
+    let lengths: Vec<u64> = received.iter().map(|(_, queued)| queued.length).collect();
     assert_eq!(
         lengths,
         [19, 19],
         "once for the change, once so that it knows that it waits"
     );
-    assert!(told[1].0 - told[0].0 >= NEWS_AT_LEAST);
+    assert!(received[1].0 - received[0].0 >= NEWS_AT_LEAST);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_place_is_kept_for_a_client_that_returns_and_not_for_ever() {
     assert_eq!(wish.waiting, 2, "the place of the first is kept");
     bench.give(Input::Placed(ask, Ok(Placed::Full)));
     assert_eq!(bench.comes(3, 11), [queued(3, 1, 2)]);
-    // A second client of the account takes the place, and the first one is told.
+    // A second client of the account takes the place, and the first one is notified.
     assert_eq!(
         bench.comes(4, 11),
         [refused(3, LoginRefusal::LoggedIn), queued(4, 1, 2)]
@@ -252,8 +252,8 @@ fn the_queue_is_bounded_and_a_stop_empties_it() {
     }
     assert!(bench.login.waiting() <= MAX_WAITING && refusals >= 100, "{refusals}");
     assert_eq!(bench.login.waiting() + refusals, MAX_WAITING + 100);
-    let told = bench.give(Input::ShutDown { with_realm: true }).len();
-    assert!(told >= bench.login.waiting());
+    let outputs = bench.give(Input::ShutDown { with_realm: true }).len();
+    assert!(outputs >= bench.login.waiting());
     assert_eq!(
         (bench.login.waiting(), bench.login.attempts(), bench.login.deadline()),
         (0, 0, None)

@@ -55,17 +55,17 @@ fn invoke(avatar: &EntityType, method: &str, what: u64, audience: Audience) -> E
 }
 
 /// The members and values that a client is sent of these events, with their numbers.
-fn told(schema: &Schema, viewer: Viewer, events: &[Event]) -> Vec<(u64, String)> {
-    told_from_afar(schema, viewer, 0.0, events)
+fn sent(schema: &Schema, viewer: Viewer, events: &[Event]) -> Vec<(u64, String)> {
+    sent_from_afar(schema, viewer, 0.0, events)
 }
 
-fn told_from_afar(schema: &Schema, viewer: Viewer, distance: f32, events: &[Event]) -> Vec<(u64, String)> {
+fn sent_from_afar(schema: &Schema, viewer: Viewer, distance: f32, events: &[Event]) -> Vec<(u64, String)> {
     let avatar = &schema.types()[0];
     let showing = Showing::new(schema, ENTITY, avatar.id, viewer)
         .unwrap()
         .from_afar(distance);
     let numbered = (1..).map(HistoryNumber).zip(events.iter().map(Some));
-    let mut told = Vec::new();
+    let mut sent = Vec::new();
     for item in showing.update(HistoryNumber(0), numbered) {
         let ViewItem::Update { from, upto, events, .. } = item else {
             panic!("only updates are made of events");
@@ -86,10 +86,10 @@ fn told_from_afar(schema: &Schema, viewer: Viewer, distance: f32, events: &[Even
                 }
                 Shown::Reply(reply) => format!("{} {:?}", reply.call, reply.outcome),
             };
-            told.push((number.0, text));
+            sent.push((number.0, text));
         }
     }
-    told
+    sent
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn send_latest_only_members_send_the_newest_event_and_others_all() {
         expected
     };
     assert_eq!(
-        told(&schema, Viewer::Others, &events),
+        sent(&schema, Viewer::Others, &events),
         expected((7, "onEmote [UInt(7)]"))
     );
-    assert_eq!(told(&schema, Viewer::Own, &events), expected((9, "onEmote [UInt(9)]")));
+    assert_eq!(sent(&schema, Viewer::Own, &events), expected((9, "onEmote [UInt(9)]")));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn unreliable_members_send_the_newest_event() {
         invoke(avatar, "onBlink", 4, Audience::All),
     ];
     let expected = [(3, "glow UInt(3)".to_owned()), (4, "onBlink [UInt(4)]".to_owned())];
-    assert_eq!(told(&schema, Viewer::Others, &events), expected);
+    assert_eq!(sent(&schema, Viewer::Others, &events), expected);
 }
 
 #[test]
@@ -145,13 +145,13 @@ fn a_method_with_a_detail_distance_reaches_near_clients_and_its_own() {
         invoke(avatar, "onSigh", 1, Audience::All),
         invoke(avatar, "onSay", 2, Audience::All),
     ];
-    let told = |viewer, distance| {
-        let told = told_from_afar(&schema, viewer, distance, &events);
-        told.into_iter().map(|(number, _)| number).collect::<Vec<_>>()
+    let sent = |viewer, distance| {
+        let sent = sent_from_afar(&schema, viewer, distance, &events);
+        sent.into_iter().map(|(number, _)| number).collect::<Vec<_>>()
     };
-    assert_eq!(told(Viewer::Others, 30.0), [1, 2]);
-    assert_eq!(told(Viewer::Others, 30.1), [2]);
-    assert_eq!(told(Viewer::Own, 30.1), [1, 2]);
+    assert_eq!(sent(Viewer::Others, 30.0), [1, 2]);
+    assert_eq!(sent(Viewer::Others, 30.1), [2]);
+    assert_eq!(sent(Viewer::Own, 30.1), [1, 2]);
 }
 
 /// Each distribution once, in a part that clients know under its own type.

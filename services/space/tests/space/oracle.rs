@@ -8,7 +8,7 @@ const ROUNDS: usize = 200;
 
 /// Runs histories of that many entities, and returns the number of sightings.
 fn equals_the_oracle(entities: u16, seeds: u64) -> usize {
-    let mut told = 0;
+    let mut sightings = 0;
     for seed in 0..seeds {
         let (mut interest, mut oracle) = (Interest::default(), Oracle::default());
         let mut history = History::new(seed, entities, true);
@@ -18,7 +18,7 @@ fn equals_the_oracle(entities: u16, seeds: u64) -> usize {
             let mut found = Vec::new();
             interest.update(&bodies, &observers, |sighting| found.push(sighting));
             assert_eq!(found, expected, "{entities} entities, seed {seed}, round {round}");
-            told += found.len();
+            sightings += found.len();
             for (observer, body) in history.kept() {
                 let kept = interest.keep(observer, body);
                 assert_eq!(
@@ -36,24 +36,24 @@ fn equals_the_oracle(entities: u16, seeds: u64) -> usize {
             }
         }
     }
-    told
+    sightings
 }
 
 #[test]
 fn areas_of_interest_equal_the_oracle_after_every_round() {
-    let told = equals_the_oracle(FEW, 40);
+    let sightings = equals_the_oracle(FEW, 40);
     assert!(
-        told > 10_000,
-        "only {told} sightings: the generator makes too little happen"
+        sightings > 10_000,
+        "only {sightings} sightings: the generator makes too little happen"
     );
 }
 
 #[test]
 fn areas_of_interest_equal_the_oracle_in_crowds() {
-    let told = equals_the_oracle(FEW * 10, 3);
+    let sightings = equals_the_oracle(FEW * 10, 3);
     assert!(
-        told > 100_000,
-        "only {told} sightings: the generator makes too little happen"
+        sightings > 100_000,
+        "only {sightings} sightings: the generator makes too little happen"
     );
 }
 
@@ -93,7 +93,9 @@ fn a_body_in_the_hysteresis_is_kept_only_if_seen_before() {
     assert!(interest.keep(own, edge));
     assert!(!interest.keep(own, far));
     assert!(!interest.keep(own, own));
-    interest.update(&bodies, &observers, |told| panic!("kept entities stay: {told:?}"));
+    interest.update(&bodies, &observers, |sighting| {
+        panic!("kept entities stay: {sighting:?}")
+    });
     assert_eq!(interest.seen(own), [near, edge]);
 }
 

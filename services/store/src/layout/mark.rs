@@ -17,7 +17,7 @@ const UNMARKED: u32 = 1;
 
 const _: () = assert!(
     LAYOUT == UNMARKED,
-    "a new store has no mark either until db begins: decide how it is told from one of layout 1"
+    "a new store has no mark either until db begins: decide how to distinguish it from one of layout 1"
 );
 
 /// The store was written with another layout.

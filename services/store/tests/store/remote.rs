@@ -46,7 +46,7 @@ impl Served {
         self.server
             .await
             .expect("the server does not panic")
-            .expect("it was served until told to stop");
+            .expect("it was served until the stop");
     }
 }
 

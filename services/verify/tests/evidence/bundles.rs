@@ -194,7 +194,7 @@ async fn an_answer_that_rests_on_other_shards_has_a_checkpoint_of_each() {
                 continue;
             }
             several += 1;
-            // Who knows the ledger's key alone is told about the others.
+            // With the ledger's key alone, the keys of the other shards are reported as open.
             let verdict = check(&bytes, &archive.anchors()).expect("it verifies");
             let open = verdict.open().join("\n");
             for shard in &others {

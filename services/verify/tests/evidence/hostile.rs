@@ -138,11 +138,11 @@ fn bundle(question: Question, entries: &[Entry]) -> Bundle {
     let orders = asked
         .into_iter()
         .map(|(number, order)| (Subject::Entity(ASKER, Part::Base), Body::Ordered { number, order }));
-    let told = entries.iter().map(|entry| {
+    let entered = entries.iter().map(|entry| {
         let (notice, entry) = (NoticeNumber(entry.number.0), Some(Box::new(entry.clone())));
         (Subject::Owner, Body::Entered { notice, entry })
     });
-    let (orders, told) = (batch(1, orders), batch(9, told));
+    let (orders, entered) = (batch(1, orders), batch(9, entered));
     let take = |batch: &[u8], leaf, place| Proven {
         excerpt: Excerpt::take(batch, place).expect("an event"),
         leaf: ShardLeaf {
@@ -153,7 +153,7 @@ fn bundle(question: Question, entries: &[Entry]) -> Bundle {
     };
     let (mut events, mut before) = (Vec::new(), 0);
     for (number, entry) in (0..).zip(entries) {
-        events.push(take(&told, 1, number));
+        events.push(take(&entered, 1, number));
         if entry.order.is_some() {
             events.push(take(&orders, 0, before));
             before += 1;

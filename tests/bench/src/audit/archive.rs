@@ -98,10 +98,10 @@ pub(crate) async fn make(store: &Store, plan: Plan) -> Made {
             .zip(&orders)
             .map(|(number, (order, _))| ordered(number, order));
         let at = archive.close(store, BASE, asked.collect()).await;
-        let told = (first..).zip(orders).map(|(number, wish)| entered(number, at, wish));
-        let told: Vec<Event> = told.collect();
+        let entries = (first..).zip(orders).map(|(number, wish)| entered(number, at, wish));
+        let entries: Vec<Event> = entries.collect();
         entry = EntryNumber(first + plan.moves - 1);
-        archive.close(store, LEDGER, told).await;
+        archive.close(store, LEDGER, entries).await;
     }
     archive.seal(store).await;
     archive.write_cursors(store).await;

@@ -325,7 +325,7 @@ impl Crowd {
             former: None,
         };
         self.players.push((entity, home));
-        self.hear(Message::Call(CallMessage {
+        self.receive(Message::Call(CallMessage {
             link: Link {
                 from: Address::Base(entity),
                 to: Address::Owner(CELL),
@@ -340,10 +340,10 @@ impl Crowd {
     }
 
     fn say(&mut self, message: ViewMessage) {
-        self.hear(Message::View(message));
+        self.receive(Message::View(message));
     }
 
-    fn hear(&mut self, message: Message) {
+    fn receive(&mut self, message: Message) {
         self.give(Input::Bus(from_base(message)));
     }
 

@@ -136,7 +136,7 @@ impl Log {
 }
 
 impl Market {
-    /// A market with `others` holders that are idle until they are told to act.
+    /// A market with `others` holders that are idle until an order to act.
     pub(crate) async fn open(store: Store, pairs: usize, one_partner: bool, others: usize) -> Self {
         let traders = if one_partner {
             GROUPS * pairs + 1

@@ -60,7 +60,7 @@ impl Link {
     }
 
     /// Sends a client the movements of a tick with either codec, and checks the result.
-    pub(super) fn tell(&mut self, tick: u64, observer: Position, due: &[Motion]) {
+    pub(super) fn send(&mut self, tick: u64, observer: Position, due: &[Motion]) {
         let now = tick * 100;
         while let Some(&(_, ack)) = self.answers.front().filter(|(at, _)| *at <= now) {
             self.answers.pop_front();
@@ -74,7 +74,7 @@ impl Link {
         let tick = Tick(BEGUN + tick);
         let sent = self.writer.write(tick, observer, due, MAX_DATAGRAM);
         assert_eq!(sent.movements, due.len(), "all of it fits");
-        let datagram = sent.datagram.expect("there was something to tell");
+        let datagram = sent.datagram.expect("there was something to send");
         self.cost.ours += datagram.len() as u64;
         if self.is_lost() {
             return;

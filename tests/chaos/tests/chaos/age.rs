@@ -149,8 +149,8 @@ impl ChaosRealm {
             prefix: String::new(),
             reads: annals_bots::bots::Reads::Predicted,
         };
-        let (told, progress) = watch::channel(Progress::default());
-        let playing = tokio::spawn(bots::run(bots, told));
+        let (reported, progress) = watch::channel(Progress::default());
+        let playing = tokio::spawn(bots::run(bots, reported));
         let proof = Proof::begin(REALM, &files, schema);
         let mut age = Self {
             setting,

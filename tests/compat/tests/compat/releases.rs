@@ -1,5 +1,5 @@
 //! Processes of adjacent releases work in one realm, and what a release stored is read by every later one. A change that
-//! breaks this is a new version of the format or message, which is told apart from the old one.
+//! breaks this is a new version of the format or message, which differs recognizably from the old one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -56,7 +56,7 @@ pub(crate) struct Entity {
     /// The caller: answers that its behaviour waits for, as a bit set.
     pub(crate) awaiting: u8,
     /// The caller: answers that its behaviour received.
-    pub(crate) heard: Said,
+    pub(crate) answered: Said,
     /// The receiver: calls that took effect.
     pub(crate) did: Said,
     /// The caller was notified that its receiver is gone.

@@ -21,7 +21,7 @@ pub(super) fn of(state: &MovingState, step: MovingStep, after: &MovingState) -> 
         MovingStep::Release(process) => format!("{} releases the owner", NAMES[process]),
         MovingStep::Leave(process) => format!("{} ends, and reports that", NAMES[process]),
         MovingStep::Grant { to, .. } => format!("the director grants the owner to {}", NAMES[to]),
-        MovingStep::HearAll => "all processes have reported to the director".into(),
+        MovingStep::ReceiveAllReports => "all processes have reported to the director".into(),
         MovingStep::Drain => "B begins to drain".into(),
         MovingStep::Crash => "B crashes, which its server reports".into(),
         MovingStep::Replace => "another director leads".into(),

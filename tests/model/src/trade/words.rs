@@ -13,7 +13,7 @@ pub(super) fn words(state: &TradeState, step: TradeStep, after: &TradeState) -> 
             let what = ask.map_or_else(String::new, asked);
             format!("db executes {}'s order to {what}{}", name(who), came(state, after))
         }
-        TradeStep::Hear(who) => format!("{}'s base receives a notice: {}", name(who), knows(after, who)),
+        TradeStep::Receive(who) => format!("{}'s base receives a notice: {}", name(who), knows(after, who)),
         TradeStep::Expire => format!("the trade expires{}", came(state, after)),
     }
 }

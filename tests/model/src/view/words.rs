@@ -39,7 +39,7 @@ pub(super) fn words(state: &ViewState, step: ViewStep, after: &ViewState) -> Str
         ViewStep::FrameArrives(index) => format!("the client receives {}", frame(state.frames.at(index))),
         ViewStep::LoseFrame(index) => format!("{} is lost", frame(state.frames.at(index))),
         ViewStep::TakeOver => "the witness has a new holder".into(),
-        ViewStep::HearOfHolder => "the client connects to the witness's new holder".into(),
+        ViewStep::NotifyOfHolder => "the client connects to the witness's new holder".into(),
         ViewStep::BeginView => match state.client.sees {
             Some(sees) => format!(
                 "the client names what it has, {}; view {} begins",

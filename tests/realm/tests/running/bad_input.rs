@@ -420,7 +420,7 @@ async fn two_processes_with_one_number(realm: &mut Played) {
     let number = registered.process;
     let named = format!("two processes report as process {number}");
     assert!(
-        refused[3].contains(&named) && refused[3].contains("on connection copy is told to end"),
+        refused[3].contains(&named) && refused[3].contains("on connection copy must end"),
         "{refused:?}"
     );
     assert!(

@@ -14,7 +14,7 @@ const NAME: &str = "mallory";
 const REASON: [&str; 4] = ["--by", "Grace Hopper", "--reason", "case 9: trading outside the game"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_banned_player_is_out_and_told_why_until_the_ban_ends() {
+async fn a_banned_player_is_out_and_receives_the_reason_until_the_ban_ends() {
     if !are_built() {
         return;
     }
@@ -42,7 +42,7 @@ async fn a_banned_player_is_out_and_told_why_until_the_ban_ends() {
     })
     .await;
     let line = [&["realm", "ban", NAME, "--for", "1h"][..], &REASON].concat();
-    // Meanwhile the client reads: one that does not is closed without being told why.
+    // Meanwhile the client reads: one that does not is closed without the reason.
     let (banned, ban) = tokio::join!(operator.object(0, &line), banned_out(&mut client));
     assert_eq!(banned["sessionsEnded"], 1, "{banned}");
     assert_eq!(ban.reason, REASON[3]);
@@ -71,7 +71,7 @@ async fn a_banned_player_is_out_and_told_why_until_the_ban_ends() {
     realm.stop_and_verify().await;
 }
 
-/// Waits until a client is out. Returns what it was told.
+/// Waits until a client is out. Returns the ban that it received.
 async fn banned_out(client: &mut annals_client::Client) -> Ban {
     let event = until_event(client, "a ban", |event| matches!(event, Event::Banned(_))).await;
     let Event::Banned(ban) = event else {

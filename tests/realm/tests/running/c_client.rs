@@ -163,7 +163,7 @@ async fn a_program_in_c_plays_and_is_seen_to_move() {
     assert_eq!(place.0, own);
     see_at(&mut watcher, place).await;
     follow(&mut watcher, EntityId(0));
-    // What the program says then is heard within 100 m only.
+    // What the program says then reaches 100 m only.
     let goes = |event: &Event| matches!(event, Event::Left { part: Part::Cell, entity } if *entity == avatar);
     until_event(&mut watcher, "the program to leave", goes).await;
     let line = within(TIMEOUT, "the end of the program", lines.next_line()).await;

@@ -297,7 +297,7 @@ impl Running {
             .find_map(|line| Some(line.trim().strip_prefix(name)?.strip_prefix(": process ")?.to_owned()));
         let killed = Command::new("kill")
             .arg("-KILL")
-            .arg(process.expect("it is told"))
+            .arg(process.expect("it is printed"))
             .status();
         assert!(killed.expect("it can be run").success(), "{name} is killed");
     }

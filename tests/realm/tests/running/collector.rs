@@ -45,7 +45,7 @@ impl Stop {
 /// The spans of a trace.
 pub(crate) type Stops = Vec<Stop>;
 
-/// A collector that has an address, and answers once it is told to.
+/// A collector that has an address, and answers once it is switched on.
 pub(crate) struct Collector {
     listener: Option<TcpListener>,
     pub(crate) url: String,

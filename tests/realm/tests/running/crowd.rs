@@ -146,10 +146,10 @@ async fn assert_costs_are_reported(realm: &Played) {
     let mut command = annals(realm, "annals");
     let (status, said) = run(command.args(["realm", "costs", "--limit", "1000", "--format", "json"])).await;
     assert!(status.success(), "{said}");
-    let told: Value = serde_json::from_str(&said).expect("json");
+    let costs: Value = serde_json::from_str(&said).expect("json");
     let plan = realm.realm.plan();
-    assert_eq!(told["processes"], plan.bases + plan.cells, "{said}");
-    let members = told["members"].as_array().expect("a list");
+    assert_eq!(costs["processes"], plan.bases + plan.cells, "{said}");
+    let members = costs["members"].as_array().expect("a list");
     for way in ["changes", "log", "own", "others", "ghosts", "part"] {
         let dearest = members.iter().max_by_key(|member| member[way].as_u64());
         let dearest = dearest.unwrap_or_else(|| panic!("no cost is reported: {said}"));

@@ -338,12 +338,12 @@ fn big_world() -> Folder {
         let (name, has_cell) = (format!("Type{number}"), number > 1);
         let flags = if has_cell { "ALL_CLIENTS" } else { "BASE_AND_CLIENT" };
         let properties = (0..properties).map(|number| property(flags, number)).collect();
-        let told = (0..6)
-            .map(|number| format!("<told{number}> <Arg> INT32 </Arg> </told{number}>"))
+        let updates = (0..6)
+            .map(|number| format!("<update{number}> <Arg> INT32 </Arg> </update{number}>"))
             .collect();
         let text = [
             section("Properties", properties),
-            section("ClientMethods", told),
+            section("ClientMethods", updates),
             section("BaseMethods", methods(base, "base")),
             section("CellMethods", methods(cell, "of cell")),
         ];

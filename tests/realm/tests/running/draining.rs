@@ -14,7 +14,7 @@ use crate::{
 /// Timeout for a process to end: it gives up what cannot be handed over or logged after less than that.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Play between two interruptions, so that they can be told apart.
+/// Play between two interruptions, so that they can be distinguished.
 const PLAY_BETWEEN: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

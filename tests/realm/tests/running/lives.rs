@@ -109,7 +109,7 @@ type Outcome = Result<Learned, NotLearned>;
 /// Behaviour that executes orders, during any entity's input.
 struct Ordered {
     orders: Arc<Mutex<VecDeque<Order>>>,
-    told: mpsc::Sender<Outcome>,
+    results: mpsc::Sender<Outcome>,
     answered: mpsc::Sender<annals_event::Outcome>,
 }
 
@@ -177,7 +177,7 @@ impl Behaviour for Ordered {
     fn learned(&self, _context: &mut Context<'_>, then: u32, note: &[u8], outcome: &Outcome) {
         assert_eq!((then, note), (5, &b"what for"[..]));
         // The test may have stopped listening.
-        let _ = self.told.try_send(outcome.clone());
+        let _ = self.results.try_send(outcome.clone());
     }
 
     fn replied(&self, _context: &mut Context<'_>, then: u32, note: &[u8], outcome: &annals_event::Outcome) {
@@ -193,7 +193,7 @@ impl Behaviour for Ordered {
 /// The test's own cells: orders to their entities, and the answers they receive.
 struct OwnCells {
     orders: Arc<Mutex<VecDeque<Order>>>,
-    told: mpsc::Receiver<Outcome>,
+    results: mpsc::Receiver<Outcome>,
 }
 
 impl OwnCells {
@@ -203,8 +203,8 @@ impl OwnCells {
 
     async fn ask(&mut self, order: Order) -> Outcome {
         self.order(order);
-        let told = within(TIMEOUT, "an answer to a cell part", self.told.recv()).await;
-        told.expect("the cells run")
+        let result = within(TIMEOUT, "an answer to a cell part", self.results.recv()).await;
+        result.expect("the cells run")
     }
 
     /// Finds the entities of a level.
@@ -227,7 +227,7 @@ struct OwnBase {
     /// A stored entity that is active on it.
     asker: DatabaseId,
     orders: Arc<Mutex<VecDeque<Order>>>,
-    told: mpsc::Receiver<Outcome>,
+    results: mpsc::Receiver<Outcome>,
     answered: mpsc::Receiver<annals_event::Outcome>,
 }
 
@@ -237,8 +237,8 @@ impl OwnBase {
     }
 
     async fn next_answer(&mut self) -> Outcome {
-        let told = within(TIMEOUT, "an answer of the database", self.told.recv()).await;
-        told.expect("the base runs")
+        let result = within(TIMEOUT, "an answer of the database", self.results.recv()).await;
+        result.expect("the base runs")
     }
 
     /// Lets the entity call a service; returns status and body of the answer, or the error.
@@ -279,11 +279,11 @@ impl World {
     async fn join_as_cell(&self) -> OwnCells {
         let before = self.owners(OwnerKind::Cell).await;
         let orders = Arc::new(Mutex::new(VecDeque::new()));
-        let (says, told) = mpsc::channel(ANSWER_CAPACITY);
+        let (sender, results) = mpsc::channel(ANSWER_CAPACITY);
         let (answers, _) = mpsc::channel(ANSWER_CAPACITY);
         let game = Ordered {
             orders: Arc::clone(&orders),
-            told: says,
+            results: sender,
             answered: answers,
         };
         let (settings, schema) = (self.settings.clone(), Arc::clone(&self.schema));
@@ -306,18 +306,18 @@ impl World {
             }
         };
         within(TIMEOUT, "a cell owner to be granted", joining).await;
-        OwnCells { orders, told }
+        OwnCells { orders, results }
     }
 
     /// Joins the realm with a base process, and waits until it holds an owner.
     async fn join(&self, folder: &Path, asker: DatabaseId) -> OwnBase {
         let before = self.base_owners().await;
         let orders = Arc::new(Mutex::new(VecDeque::new()));
-        let (says, told) = mpsc::channel(ANSWER_CAPACITY);
+        let (sender, results) = mpsc::channel(ANSWER_CAPACITY);
         let (answers, answered) = mpsc::channel(ANSWER_CAPACITY);
         let game = Ordered {
             orders: Arc::clone(&orders),
-            told: says,
+            results: sender,
             answered: answers,
         };
         let front = Front {
@@ -353,7 +353,7 @@ impl World {
         OwnBase {
             asker,
             orders,
-            told,
+            results,
             answered,
         }
     }
@@ -483,21 +483,21 @@ async fn activate_concurrently(world: &World, bases: &mut [OwnBase]) -> BTreeMap
         bases[0].order(Order::Begin(Wanted::Id(database)));
         bases[1].order(named(&world.schema, &name));
     }
-    let mut told: BTreeMap<DatabaseId, Vec<(Mailbox, bool)>> = BTreeMap::new();
+    let mut answers: BTreeMap<DatabaseId, Vec<(Mailbox, bool)>> = BTreeMap::new();
     for base in bases {
         for _ in 0..ENTITIES {
             let (database, mailbox, was_active) = begun(base.next_answer().await);
-            told.entry(database).or_default().push((mailbox, was_active));
+            answers.entry(database).or_default().push((mailbox, was_active));
         }
     }
-    assert!(told.keys().eq(&wanted), "{told:?}");
-    let once = told.into_iter().map(|(database, told)| {
-        let [(one, first), (two, second)] = told[..] else {
-            panic!("not exactly two answers for {database}: {told:?}");
+    assert!(answers.keys().eq(&wanted), "{answers:?}");
+    let once = answers.into_iter().map(|(database, answers)| {
+        let [(one, first), (two, second)] = answers[..] else {
+            panic!("not exactly two answers for {database}: {answers:?}");
         };
         assert!(
             one == two && first != second,
-            "not one activation of {database}: {told:?}"
+            "not one activation of {database}: {answers:?}"
         );
         (database, one)
     });

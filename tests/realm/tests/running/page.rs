@@ -26,8 +26,8 @@ use crate::{
 /// Maximum time for a part of the scene, on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Distance, metres, at which chat is heard for certain: it reaches 100 m, and who enters the world may be placed farther
-/// from somebody else.
+/// Distance, metres, at which chat arrives for certain: it reaches 100 m, and who enters the world may be placed
+/// farther from somebody else.
 const NEAR: u32 = 50;
 
 /// Polling interval.
@@ -244,7 +244,7 @@ impl Person {
     }
 
     /// Waits until somebody has said something.
-    async fn hear(&self, name: &str, words: &str) {
+    async fn expect_chat(&self, name: &str, words: &str) {
         self.until(&format!("text('#lines').includes('{name} {words}')")).await;
     }
 
@@ -353,7 +353,7 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
     .await;
     ann.approach("Bob").await;
     ann.say("hello Bob").await;
-    bob.hear("Ann", "hello Bob").await;
+    bob.expect_chat("Ann", "hello Bob").await;
 
     // One of the bases serves Ann.
     for name in ["base-1", "base-2", "cell-1", "cell-2"] {
@@ -362,7 +362,7 @@ async fn people_play_in_browsers_over_the_deaths_of_bases_and_cells() {
     }
     ann.until("parseInt(text('#interruptions')) > 0").await;
     bob.say("still here").await;
-    ann.hear("Bob", "still here").await;
+    ann.expect_chat("Bob", "still here").await;
     bob.plays_on().await;
     ann.browser.look_in_both("play").await;
     foreign_requests_are_refused(&play).await;

@@ -296,10 +296,13 @@ impl Played {
         let mut views = Views::default();
         within(TIMEOUT * 3, "all holdings views to agree with the ledger", async {
             loop {
-                let told = views.look(&store).await.expect("the logs of the bases replay");
-                if told.behind == 0 && told.living >= others + BOTS as u64 {
-                    assert_eq!(told.found, 0, "a holdings view contradicts the ledger:\n{told}");
-                    return println!("{told}");
+                let comparison = views.look(&store).await.expect("the logs of the bases replay");
+                if comparison.behind == 0 && comparison.living >= others + BOTS as u64 {
+                    assert_eq!(
+                        comparison.found, 0,
+                        "a holdings view contradicts the ledger:\n{comparison}"
+                    );
+                    return println!("{comparison}");
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
@@ -464,10 +467,13 @@ impl Played {
                 audited.findings
             );
             let mut views = Views::default();
-            let told = views.look(&store).await.expect("the logs of the bases replay");
-            println!("the ledger: {} entries\n{told}", audited.entries);
-            assert_eq!(told.found, 0, "a holdings view contradicts the ledger:\n{told}");
-            assert!(told.compared > 0, "no ledger notice was delivered");
+            let comparison = views.look(&store).await.expect("the logs of the bases replay");
+            println!("the ledger: {} entries\n{comparison}", audited.entries);
+            assert_eq!(
+                comparison.found, 0,
+                "a holdings view contradicts the ledger:\n{comparison}"
+            );
+            assert!(comparison.compared > 0, "no ledger notice was delivered");
             self.assert_no_panics("everything");
             report
         }

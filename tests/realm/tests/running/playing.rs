@@ -85,12 +85,12 @@ impl Playing {
             .is_ok_and(|ended| ended.is_ok())
     }
 
-    /// Tells them to log off. Bots that have lost the realm wait for it a while.
+    /// Has them log off. Bots that have lost the realm wait for it a while.
     pub(crate) async fn end(&mut self) -> BotsReport {
         self.end_at(Instant::now()).await
     }
 
-    /// Tells them to stop although their realm has stopped: as if the time for which they wait for it were over.
+    /// Stops them although their realm has stopped: as if the time for which they wait for it were over.
     pub(crate) async fn end_without_realm(&mut self) -> BotsReport {
         let now = Instant::now();
         self.end_at(now.checked_sub(LOG_OFF_TIMEOUT).unwrap_or(now)).await

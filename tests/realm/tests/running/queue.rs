@@ -12,7 +12,7 @@ const ROOM: usize = 2;
 
 /// What a client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Awaited {
     Position(u64),
     Connected,
 }
@@ -29,17 +29,17 @@ fn client(realm: &Played, (login, certificate): LoginAddress, name: &str) -> Cli
     Client::start(client_endpoint(login).expect("a socket"), config)
 }
 
-/// Waits until a client is told this. It must not be admitted before it is to be.
-async fn is_told(client: &mut Client, wanted: Told) {
+/// Waits until a client receives this. It must not be admitted before it is to be.
+async fn receives(client: &mut Client, wanted: Awaited) {
     let what = format!("{wanted:?}");
     let event = until_event(client, &what, |event| match event {
-        Event::Queued { position, .. } => wanted == Told::Position(*position),
+        Event::Queued { position, .. } => wanted == Awaited::Position(*position),
         Event::Connected { .. } => true,
         _ => false,
     })
     .await;
     let is_connected = matches!(event, Event::Connected { .. });
-    assert_eq!(is_connected, wanted == Told::Connected, "{event:?}");
+    assert_eq!(is_connected, wanted == Awaited::Connected, "{event:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,16 +51,16 @@ async fn players_of_a_full_realm_wait_and_are_admitted_in_their_order() {
     let mut realm = Played::start_with(vec![("max_players", limit)]).await;
     let door = realm.realm.login;
     let (mut ann, mut bea) = (client(&realm, door, "ann"), client(&realm, door, "bea"));
-    is_told(&mut ann, Told::Connected).await;
-    is_told(&mut bea, Told::Connected).await;
+    receives(&mut ann, Awaited::Connected).await;
+    receives(&mut bea, Awaited::Connected).await;
     let mut cleo = client(&realm, door, "cleo");
-    is_told(&mut cleo, Told::Position(1)).await;
+    receives(&mut cleo, Awaited::Position(1)).await;
     let mut dora = client(&realm, door, "dora");
-    is_told(&mut dora, Told::Position(2)).await;
+    receives(&mut dora, Awaited::Position(2)).await;
     // Game masters do not wait.
     let other = OtherLogin::start(&realm, &["--exempt-accounts", "master"]).await;
     let mut master = client(&realm, other.address, "master");
-    is_told(&mut master, Told::Connected).await;
+    receives(&mut master, Awaited::Connected).await;
     // A session that exists is resumed, and replaced, without waiting.
     bea.cut();
     until_event(&mut bea, "the session to be resumed", |event| {
@@ -68,28 +68,28 @@ async fn players_of_a_full_realm_wait_and_are_admitted_in_their_order() {
     })
     .await;
     let mut again = client(&realm, door, "ann");
-    is_told(&mut again, Told::Connected).await;
+    receives(&mut again, Awaited::Connected).await;
     // A client that was disconnected returns to its place.
     drop(cleo);
     let mut cleo = client(&realm, door, "cleo");
-    is_told(&mut cleo, Told::Position(1)).await;
+    receives(&mut cleo, Awaited::Position(1)).await;
 
     // The master was above the limit, so the first that leaves makes no room.
     master.leave();
     while master.next().await.is_some() {}
     again.leave();
     while again.next().await.is_some() {}
-    is_told(&mut cleo, Told::Connected).await;
-    is_told(&mut dora, Told::Position(1)).await;
+    receives(&mut cleo, Awaited::Connected).await;
+    receives(&mut dora, Awaited::Position(1)).await;
     bea.leave();
     while bea.next().await.is_some() {}
-    is_told(&mut dora, Told::Connected).await;
+    receives(&mut dora, Awaited::Connected).await;
     // The limit is that of the realm: another login process has no room either, until somebody leaves.
     let mut eve = client(&realm, other.address, "eve");
-    is_told(&mut eve, Told::Position(1)).await;
+    receives(&mut eve, Awaited::Position(1)).await;
     cleo.leave();
     while cleo.next().await.is_some() {}
-    is_told(&mut eve, Told::Connected).await;
+    receives(&mut eve, Awaited::Connected).await;
     realm.assert_playing("a queue").await;
     realm.stop_and_verify().await;
 }

@@ -22,8 +22,8 @@ async fn crashed_processes_restart_and_play_continues_with_three_servers() {
     }
 }
 
-/// The director waits for the store meanwhile, and hears nobody. One process is not heard at once afterwards either, which
-/// is a short silence.
+/// The director waits for the store meanwhile, and receives no reports. One process does not report at once afterwards
+/// either, which is a short silence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_of_the_store_costs_no_process_its_owners() {
     if !are_built() {

@@ -288,9 +288,9 @@ async fn a_realm_stops_in_the_documented_order_and_resumes() {
     );
     verified(data, "its whole past, under either definitions").await;
     let mut tail = Command::new(binary("annals").expect("it is built"));
-    let (_, told) = run(tail.args(["log", "tail", "-n", "100000", "--data"]).arg(data)).await;
+    let (_, output) = run(tail.args(["log", "tail", "-n", "100000", "--data"]).arg(data)).await;
     assert!(
-        !told.contains("property ") && told.contains("Monster"),
+        !output.contains("property ") && output.contains("Monster"),
         "every event is printed with the names of its time"
     );
 }

@@ -97,10 +97,10 @@ async fn bots_play_in_a_live_realm_and_report_what_they_were_shown() {
     let realm = place.realm().await;
     let (status, said) = run(&mut place.few(&realm, realm.login.1)).await;
     assert!(status.success(), "{said}");
-    let told = &place.phases()[0];
-    assert_eq!((told.bots, told.has_played, told.log_ins), (3, true, 3), "{said}");
-    assert!(told.in_view > 0.5, "they see one another: {said}");
-    assert!(told.round_trips.p50_us > 0 && told.log_in_times.count == 3, "{said}");
+    let phase = &place.phases()[0];
+    assert_eq!((phase.bots, phase.has_played, phase.log_ins), (3, true, 3), "{said}");
+    assert!(phase.in_view > 0.5, "they see one another: {said}");
+    assert!(phase.round_trips.p50_us > 0 && phase.log_in_times.count == 3, "{said}");
     place.assert_checks(&realm).await;
 
     // An earlier run with far more calls: this one is worse, and only in that.

@@ -26,8 +26,8 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let restated = restated(archive);
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
-        for told in &client.told {
-            let Event::Shown(showing) = told else { continue };
+        for event in &client.events {
+            let Event::Shown(showing) = event else { continue };
             let What::Changed { property, change, .. } = &showing.what else {
                 continue;
             };
@@ -59,7 +59,7 @@ fn restated(archive: &Archive) -> BTreeMap<(EntityId, HistoryNumber), Held> {
             continue;
         };
         match (&event.body, event.history) {
-            (Body::Booked(update), _) => held.entry(entity).or_default().hear(update),
+            (Body::Booked(update), _) => held.entry(entity).or_default().apply(update),
             (Body::Restated { .. }, Some(number)) => {
                 restated.insert((entity, number), held.entry(entity).or_default().clone());
             }
@@ -70,7 +70,7 @@ fn restated(archive: &Archive) -> BTreeMap<(EntityId, HistoryNumber), Held> {
 }
 
 impl Held {
-    fn hear(&mut self, update: &LedgerUpdate) {
+    fn apply(&mut self, update: &LedgerUpdate) {
         match update {
             LedgerUpdate::Statement(statement) => {
                 *self = Self::default();

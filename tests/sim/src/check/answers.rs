@@ -12,7 +12,7 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
         let mut answered = BTreeSet::new();
-        for (showing, call, outcome) in answers(&client.told) {
+        for (showing, call, outcome) in answers(&client.events) {
             let id = match outcome.as_deref() {
                 Ok([Value::UInt(id)]) => *id,
                 other => {
@@ -39,11 +39,11 @@ pub fn check(world: &World, _archive: &Archive) -> Vec<String> {
 /// Number of answers that clients were shown.
 #[must_use]
 pub fn count(world: &World) -> usize {
-    world.clients.iter().map(|client| answers(&client.told).count()).sum()
+    world.clients.iter().map(|client| answers(&client.events).count()).sum()
 }
 
-fn answers(told: &[Event]) -> impl Iterator<Item = (&Showing, u64, &annals_event::Outcome)> {
-    told.iter().filter_map(|told| match told {
+fn answers(events: &[Event]) -> impl Iterator<Item = (&Showing, u64, &annals_event::Outcome)> {
+    events.iter().filter_map(|event| match event {
         Event::Shown(showing) => match &showing.what {
             What::Replied { call, outcome, .. } => Some((showing, call.0, outcome)),
             _ => None,

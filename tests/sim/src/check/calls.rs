@@ -73,9 +73,9 @@ fn refused(archive: &Archive) -> BTreeSet<(SessionId, EntityId, Part, CallNumber
 }
 
 /// The calls that were reported to a client as perhaps lost, after it has controlled another entity.
-fn lost(told: &[Event]) -> BTreeSet<(EntityId, Part, CallNumber)> {
+fn lost(events: &[Event]) -> BTreeSet<(EntityId, Part, CallNumber)> {
     let (mut lost, mut controlled) = (BTreeSet::new(), BTreeSet::new());
-    for event in told {
+    for event in events {
         match event {
             Event::Connected { entity, .. } | Event::Controls { entity, .. } => {
                 controlled.insert(*entity);
@@ -130,11 +130,11 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let refused = refused(archive);
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
-        let session = client.told.iter().find_map(|event| match event {
+        let session = client.events.iter().find_map(|event| match event {
             Event::Connected { session, .. } => Some(*session),
             _ => None,
         });
-        let lost = lost(&client.told);
+        let lost = lost(&client.events);
         for made in &client.made {
             let is_refused =
                 session.is_some_and(|session| refused.contains(&(session, made.entity, made.part, made.number)));

@@ -1,4 +1,4 @@
-//! Downloads arrive as they were sent, and each ends once (C18): what behaviour was told has arrived is at a client.
+//! Downloads arrive as they were sent, and each ends once (C18): what behaviour was notified of is at a client.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut arrived: BTreeMap<EntityId, BTreeSet<CallNumber>> = BTreeMap::new();
     for (client, played) in world.clients.iter().enumerate() {
         let mut own = BTreeSet::new();
-        for event in &played.told {
+        for event in &played.events {
             let Event::Downloaded {
                 id,
                 description,
@@ -43,7 +43,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
         let here = arrived.get(entity).map_or(0, BTreeSet::len) as u64;
         if here < *count {
             wrong.push(format!(
-                "entity {entity} was told that {count} downloads arrived, and {here} have"
+                "entity {entity} was notified that {count} downloads arrived, and {here} have"
             ));
         }
     }
@@ -88,7 +88,7 @@ fn ends(archive: &Archive) -> Vec<String> {
     wrong
 }
 
-/// Number of downloads of each player of which behaviour was told that they arrived.
+/// Number of downloads of each player that were reported to behaviour as arrived.
 fn fetched(world: &World, archive: &Archive) -> BTreeMap<EntityId, u64> {
     let avatar = world.schema.type_named(AVATAR).expect("there are avatars");
     let member = avatar.property_named(FETCHED).expect("they count downloads").index;
@@ -112,7 +112,7 @@ fn fetched(world: &World, archive: &Archive) -> BTreeMap<EntityId, u64> {
     fetched
 }
 
-/// Number of downloads that behaviour was told have arrived.
+/// Number of downloads that were reported to behaviour as arrived.
 #[must_use]
 pub fn count(world: &World, archive: &Archive) -> u64 {
     fetched(world, archive).values().sum()

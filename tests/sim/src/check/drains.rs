@@ -26,7 +26,7 @@ pub fn check(world: &World, _: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (client, played) in world.clients.iter().enumerate() {
         let lost = played
-            .told
+            .events
             .iter()
             .filter(|event| matches!(event, Event::Lost(_)))
             .count();

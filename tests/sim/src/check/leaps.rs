@@ -21,9 +21,9 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
         });
         let wished = Value::UInt(wished.count() as u64);
         if image.type_id == entity_type.id && image.properties.get(&leaps) != Some(&wished) {
-            let told = image.properties.get(&leaps);
+            let received = image.properties.get(&leaps);
             wrong.push(format!(
-                "entity {entity} requested {wished} teleports and received the results {told:?}"
+                "entity {entity} requested {wished} teleports and received the results {received:?}"
             ));
         }
         if !image

@@ -37,7 +37,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             .map(|finding| format!("the audit finds {finding}")),
     );
     executed_once(archive, &entries, &mut wrong);
-    told_once(archive, &mut wrong);
+    notified_once(archive, &mut wrong);
     let wealth = Wealth::of(&entries, &mut wrong);
     known(archive, &wealth, &mut wrong);
     wrong
@@ -79,8 +79,8 @@ fn executed_once(archive: &Archive, entries: &[Entry], wrong: &mut Vec<String>) 
 }
 
 /// Each party records every notice of the ledger's log once, and records nothing else.
-fn told_once(archive: &Archive, wrong: &mut Vec<String>) {
-    let mut told: BTreeMap<(EntityId, Vec<u8>), (u64, u64)> = BTreeMap::new();
+fn notified_once(archive: &Archive, wrong: &mut Vec<String>) {
+    let mut notices: BTreeMap<(EntityId, Vec<u8>), (u64, u64)> = BTreeMap::new();
     for event in archive.logs.values().flatten().flat_map(|batch| &batch.events) {
         match (&event.body, event.subject) {
             (
@@ -90,15 +90,15 @@ fn told_once(archive: &Archive, wrong: &mut Vec<String>) {
                 },
                 _,
             ) => {
-                told.entry((*to, written(update))).or_default().0 += 1;
+                notices.entry((*to, written(update))).or_default().0 += 1;
             }
             (Body::Booked(update), Subject::Entity(entity, Part::Base)) => {
-                told.entry((entity, written(update))).or_default().1 += 1;
+                notices.entry((entity, written(update))).or_default().1 += 1;
             }
             _ => {}
         }
     }
-    for ((entity, _), (calls, records)) in told {
+    for ((entity, _), (calls, records)) in notices {
         // An activation that has ended needs no notice.
         let lives = lives(archive).any(|(living, _, _)| living == entity);
         if calls != 1 || records > 1 || (lives && records == 0) {

@@ -54,7 +54,7 @@ fn follow(world: &World, archive: &Archive, client: &SimClient) -> Vec<String> {
         left: BTreeMap::new(),
         wrong: Vec::new(),
     };
-    client.told.iter().for_each(|event| follower.hear(event));
+    client.events.iter().for_each(|event| follower.follow(event));
     if client.core.is_playing() {
         for (entity, upto) in follower.upto.clone() {
             follower.expect_nothing(entity, upto.0 + 1..u64::MAX, "at rest");
@@ -64,7 +64,7 @@ fn follow(world: &World, archive: &Archive, client: &SimClient) -> Vec<String> {
 }
 
 impl Follower<'_> {
-    fn hear(&mut self, event: &Event) {
+    fn follow(&mut self, event: &Event) {
         match event {
             Event::Connected { entity, .. } | Event::Controls { entity, .. } => {
                 self.own = Some(*entity);
@@ -158,13 +158,13 @@ impl Follower<'_> {
     }
 
     /// Checks that the whole state equals the history folded up to that number.
-    fn compare(&mut self, entity: EntityId, upto: HistoryNumber, told: &[(MemberId, Hash)]) {
+    fn compare(&mut self, entity: EntityId, upto: HistoryNumber, hashes: &[(MemberId, Hash)]) {
         let (Some(entity_type), Some(held)) = (self.type_of(entity), self.state(entity, upto)) else {
             self.wrong
                 .push(format!("is given entity {entity}, which was never created"));
             return;
         };
-        let told: BTreeMap<MemberId, Hash> = told.iter().copied().collect();
+        let hashes: BTreeMap<MemberId, Hash> = hashes.iter().copied().collect();
         let is_own = self.own == Some(entity);
         let mut other = Vec::new();
         for property in &entity_type.properties {
@@ -177,7 +177,7 @@ impl Follower<'_> {
             let (true, Some(value)) = (is_shown, held.get(&property.index)) else {
                 continue;
             };
-            let same = match told.get(&property.index) {
+            let same = match hashes.get(&property.index) {
                 Some(hash) => property_hash(&property.data_type, value) == Some(*hash),
                 None => *value == property.default,
             };

@@ -38,7 +38,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
         in_archived_order(archive, &mut places, &mut wrong);
     }
     unsettled(archive, &places, &mut wrong);
-    if world.clients.iter().all(|client| client.told.is_empty()) {
+    if world.clients.iter().all(|client| client.events.is_empty()) {
         wrong.push("no event was shown: the run tests nothing".to_owned());
     }
     wrong

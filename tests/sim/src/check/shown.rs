@@ -12,8 +12,8 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
         let mut viewer = None;
-        for told in &client.told {
-            let found = match told {
+        for event in &client.events {
+            let found = match event {
                 Event::Connected { entity, .. } | Event::Controls { entity, .. } => {
                     viewer = Some(*entity);
                     Ok(())
@@ -41,7 +41,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
                 _ => Ok(()),
             };
             if let Err(why) = found {
-                wrong.push(format!("client {number} was shown {told:?}: {why}"));
+                wrong.push(format!("client {number} was shown {event:?}: {why}"));
             }
         }
         let counters = client.core.counters();

@@ -15,7 +15,7 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
     let logged = logged(archive);
     let mut wrong = owners(world, archive, &logged);
     for (number, client) in world.clients.iter().enumerate() {
-        let aged = aged(&client.told).into_iter();
+        let aged = aged(&client.events).into_iter();
         wrong.extend(aged.map(|what| format!("client {number} received {what}")));
         let Some((space, data)) = client
             .core
@@ -65,10 +65,10 @@ fn owners(world: &World, archive: &Archive, logged: &BTreeMap<SpaceId, SpaceData
 }
 
 /// Updates of a key that were not newer than an earlier one, within one stay of the client's entity in a space.
-fn aged(told: &[Event]) -> Vec<String> {
+fn aged(events: &[Event]) -> Vec<String> {
     let mut known: BTreeMap<u16, SpaceVersion> = BTreeMap::new();
     let mut wrong = Vec::new();
-    for event in told {
+    for event in events {
         match event {
             Event::SpaceEntered { .. } | Event::Controls { .. } | Event::Connected { .. } => known.clear(),
             Event::SpaceDataChanged { key, version, .. } => {

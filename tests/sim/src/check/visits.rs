@@ -22,9 +22,9 @@ pub fn check(world: &World, archive: &Archive) -> Vec<String> {
             Some(reason) => wrong.push(format!("client {number} has ended: {reason}")),
         }
         let log_ins = client
-            .told
+            .events
             .iter()
-            .filter(|told| matches!(told, Event::Connected { .. }));
+            .filter(|event| matches!(event, Event::Connected { .. }));
         let log_ins = log_ins.count();
         if log_ins > 1 {
             wrong.push(format!("client {number} has logged in {log_ins} times"));

@@ -17,7 +17,7 @@ const TYPE: TypeId = TypeId(2);
 const PAUSE: u64 = 700;
 const STEP: u64 = 9;
 
-/// Distance within which players hear beasts, metres.
+/// Distance within which growls of beasts reach players, metres.
 const REACH: f32 = 20.0;
 
 pub(super) const DEFINITION: &str = r"<root>
@@ -46,8 +46,8 @@ pub(super) fn gather(context: &mut Context<'_>, count: u64) {
     }
 }
 
-/// Lets the own client alone hear a beast nearby, real on this cell or a ghost.
-pub(super) fn hear(context: &mut Context<'_>) {
+/// Sends the own client alone a growl of a beast nearby, real on this cell or a ghost.
+pub(super) fn growl(context: &mut Context<'_>) {
     let near = match context.entities_in_range(REACH, Some(BEAST)) {
         Ok(found) => found.first().copied(),
         // The range is not covered, or the map is not known.
@@ -55,8 +55,8 @@ pub(super) fn hear(context: &mut Context<'_>) {
         Err(denied) => panic!("{denied}"),
     };
     if let Some(beast) = near {
-        let heard = context.invoke_in_view(beast, "onGrowl", vec![Value::UInt(0)]);
-        heard.unwrap_or_else(|denied| panic!("{denied}"));
+        let invoked = context.invoke_in_view(beast, "onGrowl", vec![Value::UInt(0)]);
+        invoked.unwrap_or_else(|denied| panic!("{denied}"));
     }
 }
 
@@ -101,7 +101,7 @@ pub(super) fn wander(context: &mut Context<'_>, timer: TimerId, last: u64) {
         0 => ("rage", context.roll() % 1_000),
         1 => ("scent", context.roll() % 1_000),
         2 => ("hunger", context.roll() % 1_000),
-        _ => return super::Game::tell(context, annals_event::Audience::Others, "onGrowl", 0),
+        _ => return super::Game::invoke(context, annals_event::Audience::Others, "onGrowl", 0),
     };
     let set = context.set(property, Value::UInt(value));
     set.unwrap_or_else(|denied| panic!("{denied}"));

@@ -45,13 +45,13 @@ pub(super) const DEFINITION: &str = r"<root>
     <lives> <Type> UINT32 </Type> <Flags> BASE </Flags> <Persistent> true </Persistent> </lives>
     <hunger> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </hunger>
     <barks> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </barks>
-    <heard> <Type> UINT32 </Type> <Flags> BASE </Flags> </heard>
+    <received> <Type> UINT32 </Type> <Flags> BASE </Flags> </received>
     <strokes> <Type> UINT32 </Type> <Flags> BASE </Flags> </strokes>
     <felt> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </felt>
     <missed> <Type> UINT32 </Type> <Flags> BASE </Flags> </missed>
     <repeated> <Type> UINT32 </Type> <Flags> CELL_PRIVATE </Flags> </repeated>
   </Properties>
-  <BaseMethods> <hear> <Arg> UINT32 </Arg> </hear> </BaseMethods>
+  <BaseMethods> <bark> <Arg> UINT32 </Arg> </bark> </BaseMethods>
   <CellMethods> <stroke> <Arg> UINT32 </Arg> </stroke> </CellMethods>
 </root>";
 
@@ -153,7 +153,7 @@ pub(super) fn call(context: &mut Context<'_>, args: &[Value]) -> Answer {
     };
     let number = Value::UInt(*number);
     if context.part() == Part::Base {
-        let is_next = number == Value::UInt(count(context, "heard"));
+        let is_next = number == Value::UInt(count(context, "received"));
         if !is_next {
             count(context, "missed");
         }
@@ -177,7 +177,7 @@ pub(super) fn call(context: &mut Context<'_>, args: &[Value]) -> Answer {
 fn prowl(context: &mut Context<'_>) {
     let place = context.place().expect("a cell part is somewhere");
     let (barks, base) = (count(context, "barks"), context.mailbox(Part::Base));
-    let called = context.call(base, "hear", vec![Value::UInt(barks)]);
+    let called = context.call(base, "bark", vec![Value::UInt(barks)]);
     called.unwrap_or_else(|denied| panic!("{denied}"));
     if context.roll().is_multiple_of(8) {
         let entity = context.entity();

@@ -37,7 +37,7 @@ pub struct SimClient {
     /// The connection to the process that is about to serve it.
     next: Option<ConnectionId>,
     /// All events it received, in order.
-    pub told: Vec<Event>,
+    pub events: Vec<Event>,
     /// The calls it made.
     pub made: Vec<Made>,
     /// Movements of other entities that it sent, as their driver.
@@ -112,7 +112,7 @@ impl World {
             name,
             connection: None,
             next: None,
-            told: Vec::new(),
+            events: Vec::new(),
             made: Vec::new(),
             driven: 0,
             ended: None,
@@ -127,7 +127,7 @@ impl World {
         Millis(self.now / 1_000)
     }
 
-    pub(super) fn tell_client(&mut self, client: usize, input: ClientInput) {
+    pub(super) fn send_to_client(&mut self, client: usize, input: ClientInput) {
         let now = self.millis();
         self.clients[client].core.handle(now, input);
         self.drain_client(client);
@@ -317,7 +317,7 @@ impl World {
                 if let Event::Ended(reason) = event {
                     player.ended = Some(reason);
                 }
-                player.told.push(event);
+                player.events.push(event);
             }
             let Some(output) = player.core.poll_output() else { break };
             self.do_for_client(client, output);
@@ -454,7 +454,7 @@ impl World {
             Some(owner) => {
                 let trace = annals_event::Trace::default();
                 let frame = ToServer::read(bytes).expect("the SDK's frames can be read");
-                self.tell_base(
+                self.send_to_base(
                     found.process,
                     owner,
                     BaseInput::Frame {
@@ -486,7 +486,7 @@ impl World {
             host.clients.greet(connection, owner);
         }
         let fresh_token = self.secret();
-        if !self.tell_base(
+        if !self.send_to_base(
             process,
             owner,
             BaseInput::Hello {
@@ -526,7 +526,7 @@ impl World {
             .is_some_and(|host| host.paused.is_none());
         if let (true, Some(owner)) = (running, found.owner) {
             let datagram = ToServerDatagram::read(bytes).expect("the SDK's datagrams can be read");
-            self.tell_base(found.process, owner, BaseInput::Datagram { connection, datagram });
+            self.send_to_base(found.process, owner, BaseInput::Datagram { connection, datagram });
         }
     }
 
@@ -542,11 +542,11 @@ impl World {
             host.clients.close(connection);
         }
         if let Some(owner) = found.owner {
-            self.tell_base(found.process, owner, BaseInput::Closed { connection });
+            self.send_to_base(found.process, owner, BaseInput::Closed { connection });
         }
     }
 
-    fn tell_base(&mut self, process: ProcessId, owner: OwnerId, input: BaseInput) -> bool {
+    fn send_to_base(&mut self, process: ProcessId, owner: OwnerId, input: BaseInput) -> bool {
         let held = self.processes.get(&process).and_then(|host| host.owners.get(&owner));
         let Some(hold) = held.filter(|held| held.core.is_some()).map(|held| held.hold) else {
             return false;

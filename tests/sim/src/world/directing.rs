@@ -191,7 +191,7 @@ impl World {
     /// One beat; returns whether its decisions could be carried out.
     fn direct_as(&mut self, director: &mut Directing) -> bool {
         let now = Duration::from_micros(self.now);
-        for (process, host) in self.processes.iter().filter(|(_, host)| host.hears_director()) {
+        for (process, host) in self.processes.iter().filter(|(_, host)| host.reports_to_director()) {
             let holds = Some(match host.service {
                 Service::Base => OwnerKind::Base,
                 Service::Cell => OwnerKind::Cell,
@@ -200,7 +200,7 @@ impl World {
             let entities = |held: &Held| held.core.as_ref().map_or(0, |core| core.state().entities.len() as u64);
             let owners = host.owners.iter().map(|(owner, held)| (*owner, entities(held)));
             let (ready, behind) = host.follows.keys().partition(|owner| host.follows[*owner].is_ready);
-            director.membership.hear(
+            director.membership.receive(
                 now,
                 Beat {
                     process: *process,
@@ -257,7 +257,7 @@ impl World {
     fn regrant(&mut self, director: &mut Directing) -> bool {
         let silence = u64::try_from(SILENCE.as_micros()).expect("silence is short");
         for (owner, (grant, process)) in &mut director.granted {
-            let Some(host) = self.processes.get(process).filter(|host| host.hears_director()) else {
+            let Some(host) = self.processes.get(process).filter(|host| host.reports_to_director()) else {
                 continue;
             };
             let is_held = host.owners.get(owner).is_some_and(|held| held.epoch == grant.epoch);
@@ -280,7 +280,7 @@ impl World {
     /// Acts on the answers to beats: processes begin and stop holding owners.
     fn give_orders(&mut self, director: &Directing) {
         let (mut begin, mut ended) = (Vec::new(), Vec::new());
-        for (process, host) in self.processes.iter_mut().filter(|(_, host)| host.hears_director()) {
+        for (process, host) in self.processes.iter_mut().filter(|(_, host)| host.reports_to_director()) {
             host.owners.retain(|owner, held| {
                 let granted = director.granted.get(owner);
                 let keep = granted.is_some_and(|(grant, holder)| holder == process && grant.epoch == held.epoch);
@@ -311,7 +311,7 @@ impl World {
     /// Reports the load of each cell.
     fn weigh(&mut self, director: &mut Directing) {
         let now = Duration::from_micros(self.now);
-        for (process, host) in self.processes.iter().filter(|(_, host)| host.hears_director()) {
+        for (process, host) in self.processes.iter().filter(|(_, host)| host.reports_to_director()) {
             for (owner, held) in &host.owners {
                 let Some(Core::Cell(core)) = &held.core else { continue };
                 let granted = director.granted.get(owner);
@@ -319,7 +319,7 @@ impl World {
                 if let Some(survey) = core.survey().filter(|_| is_holder) {
                     let units: f64 = survey.spaces.values().map(|space| space.units).sum();
                     let busy = units * COST;
-                    director.balance.hear(now, *owner, Load { busy, survey });
+                    director.balance.receive(now, *owner, Load { busy, survey });
                 }
             }
         }
@@ -360,21 +360,21 @@ impl World {
     /// Sends the newest map to processes that have an older one, as the answer to a beat does.
     fn spread_map(&mut self) {
         let mut uninformed = Vec::new();
-        for host in self.processes.values_mut().filter(|host| host.hears_director()) {
+        for host in self.processes.values_mut().filter(|host| host.reports_to_director()) {
             if host.map.version < self.map.version {
                 host.map = self.map.clone();
             }
             uninformed.extend(host.owners.values().map(|held| held.hold));
         }
         for hold in uninformed {
-            self.tell_map(hold);
+            self.send_map(hold);
         }
     }
 
     /// The holder of an owner whose core has opened its epoch and is not stopped.
     pub(super) fn holder(&self, owner: OwnerId) -> Option<Hold> {
         let (grant, process) = self.director.as_ref()?.granted.get(&owner)?;
-        let host = self.processes.get(process).filter(|host| host.hears_director())?;
+        let host = self.processes.get(process).filter(|host| host.reports_to_director())?;
         let held = host
             .owners
             .get(&owner)

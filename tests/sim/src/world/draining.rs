@@ -118,9 +118,9 @@ impl World {
     /// Has processes follow owners, and draining processes release those that are followed, as the answers to their
     /// beats do.
     pub(super) fn order_hand_overs(&mut self, director: &Directing) {
-        let hearing = self.processes.iter().filter(|(_, host)| host.hears_director());
-        let hearing: Vec<ProcessId> = hearing.map(|(process, _)| *process).collect();
-        for process in hearing {
+        let reporting = self.processes.iter().filter(|(_, host)| host.reports_to_director());
+        let reporting: Vec<ProcessId> = reporting.map(|(process, _)| *process).collect();
+        for process in reporting {
             let followed = director.membership.to_follow(process);
             let kept = director
                 .membership
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// Tells the clients of an owner which process is about to hold it.
+    /// Notifies the clients of an owner which process is about to hold it.
     fn announce_move(&mut self, hold: Hold, follower: ProcessId) {
         let Some(epoch) = self.held(hold).map(|held| held.epoch) else {
             return;
@@ -308,11 +308,11 @@ impl World {
             return;
         };
         // This is its first report to a new director, if need be.
-        let (service, hears) = (host.service, host.reaches_director());
+        let (service, is_reached) = (host.service, host.reaches_director());
         let is_replaced = host.draining.as_ref().is_none_or(|draining| draining.is_replaced);
         self.note(format_args!("{service:?} process {process} has drained"));
         self.remove_process(process);
-        if let Some(director) = self.director.as_mut().filter(|_| hears) {
+        if let Some(director) = self.director.as_mut().filter(|_| is_reached) {
             director.membership.leave(process);
         }
         self.report_closed(process);

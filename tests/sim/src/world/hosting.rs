@@ -92,7 +92,7 @@ impl Process {
 
     /// Whether it reports to the director that leads, and acts on its orders.
     #[must_use]
-    pub fn hears_director(&self) -> bool {
+    pub fn reports_to_director(&self) -> bool {
         self.reaches_director() && self.has_found_director
     }
 }
@@ -346,7 +346,7 @@ impl World {
         if let Some(host) = self.processes.get_mut(&hold.process) {
             host.clients.forget_move(hold.owner);
         }
-        self.tell_map(hold);
+        self.send_map(hold);
         if let Some(following) = following {
             self.followed += 1;
             self.give_kept(hold, following);
@@ -668,7 +668,7 @@ impl World {
     }
 
     /// Gives a core the map of its process, unless it already has it.
-    pub(super) fn tell_map(&mut self, hold: Hold) {
+    pub(super) fn send_map(&mut self, hold: Hold) {
         let Some(host) = self.processes.get_mut(&hold.process) else {
             return;
         };

@@ -59,7 +59,7 @@ pub struct Parade {
     /// By observer.
     views: BTreeMap<EntityId, View>,
     /// Number of events that each client had received when the round began.
-    told: Vec<usize>,
+    received: Vec<usize>,
     /// Its statistics.
     pub marched: Marched,
     /// Differences from what one large cell would have shown.
@@ -77,7 +77,7 @@ impl World {
         if round == 0 {
             self.after(GLANCE, Step::Glance);
         }
-        self.parade.told = self.clients.iter().map(|client| client.told.len()).collect();
+        self.parade.received = self.clients.iter().map(|client| client.events.len()).collect();
         let moves = self.between(300_000, 900_000);
         self.after(moves, Step::MoveBorders);
         let mut sent = None;
@@ -261,10 +261,10 @@ impl World {
             if round > 0 {
                 wrong.extend(self.noticed(client, own, &before));
             }
-            let told = wrong
+            let violations = wrong
                 .into_iter()
                 .map(|what| format!("round {round}: client {client} {what}"));
-            self.parade.wrong.extend(told);
+            self.parade.wrong.extend(violations);
             views.insert(own, seen);
         }
         self.parade.views = views;
@@ -309,9 +309,9 @@ impl World {
 
     /// What a client received about entities that were in view the whole time: only movements are expected.
     fn noticed(&self, client: usize, own: EntityId, before: &View) -> Vec<String> {
-        let since = self.parade.told.get(client).copied().unwrap_or_default();
+        let since = self.parade.received.get(client).copied().unwrap_or_default();
         let traces = &self.parade.traces;
-        let wrong = self.clients[client].told[since..].iter().filter_map(|event| {
+        let wrong = self.clients[client].events[since..].iter().filter_map(|event| {
             let (what, entity) = match event {
                 Event::Entered {
                     part: Part::Cell,

@@ -80,7 +80,7 @@ fn lock(storing: &Mutex<Storing>) -> MutexGuard<'_, Storing> {
 }
 
 impl World {
-    pub(super) fn tell_store_the_time(&mut self) {
+    pub(super) fn set_store_time(&mut self) {
         let mut storing = lock(&self.storing);
         storing.now = self.now;
         for (trouble, count) in std::mem::take(&mut storing.struck) {

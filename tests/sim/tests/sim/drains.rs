@@ -42,7 +42,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 /// The same realm with further processes, of which two drain at almost the same time: often the second one is the process
-/// that the first one's clients were just told of.
+/// that was just announced to the first one's clients.
 fn overlapping(seed: u64) -> Plan {
     let mut plan = plan(seed);
     plan.shape.bases = plan.shape.bases.max(3);
@@ -58,7 +58,7 @@ fn overlapping(seed: u64) -> Plan {
 }
 
 /// The same, with fewer drains, during each pair of which the director is replaced: the next one does not know what the
-/// one before has ordered, and must hear all processes before it plans anything else.
+/// one before has ordered, and must have reports of all processes before it plans anything else.
 fn over_new_directors(seed: u64) -> Plan {
     let mut plan = overlapping(seed);
     plan.shape.play_ms = plan.shape.play_ms.max(16_000);

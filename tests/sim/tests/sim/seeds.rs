@@ -72,7 +72,7 @@ fn say(seeds: u64, sum: &Report) {
         sum.ended,
         sum.deleted,
         sum.written,
-        sum.heard,
+        sum.received,
         sum.redrawn,
         sum.released,
         sum.followed,
@@ -213,7 +213,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.ended += report.ended;
     sum.deleted += report.deleted;
     sum.written += report.written;
-    sum.heard += report.heard;
+    sum.received += report.received;
     sum.redrawn += report.redrawn;
     sum.released += report.released;
     sum.followed += report.followed;

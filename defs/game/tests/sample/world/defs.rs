@@ -234,7 +234,7 @@ impl Dict for Table {}
 /// The fingerprint of what clients see of that schema.
 pub const CLIENT_SCHEMA: &str = "4ddf5939e7bdfd6f4a26d20cf43d3ecf02a6a86a4016cbbf41f777048559bde9";
 
-/// A client of this world: what it does when it is told something.
+/// A client of this world: what it does with events.
 pub trait ClientGame:
     account::ClientBehaviour
     + avatar::ClientBehaviour
@@ -243,7 +243,7 @@ pub trait ClientGame:
 {
 }
 
-/// Tells a client's game what happens.
+/// Dispatches events to a client's game.
 #[derive(Debug)]
 pub struct ClientDispatcher<G> {
     /// The game.
@@ -257,25 +257,25 @@ impl<G: ClientGame> ClientDispatcher<G> {
         Ok(Self { game })
     }
 
-    /// Tells the game of an event, if it is one of an entity in view.
+    /// Dispatches an event to the game, if it is one of an entity in view.
     pub fn handle(&mut self, core: &ClientCore, event: &Event) -> Result<(), Mismatch> {
         for (type_id, entity, event) in client::entity_events(core, event) {
             match type_id {
                 account::TYPE => {
                     let seen = account::Client { core, entity };
-                    account::tell_client(&mut self.game, &seen, &event)?;
+                    account::dispatch_client(&mut self.game, &seen, &event)?;
                 }
                 avatar::TYPE => {
                     let seen = avatar::Client { core, entity };
-                    avatar::tell_client(&mut self.game, &seen, &event)?;
+                    avatar::dispatch_client(&mut self.game, &seen, &event)?;
                 }
                 monster::TYPE => {
                     let seen = monster::Client { core, entity };
-                    monster::tell_client(&mut self.game, &seen, &event)?;
+                    monster::dispatch_client(&mut self.game, &seen, &event)?;
                 }
                 chest::TYPE => {
                     let seen = chest::Client { core, entity };
-                    chest::tell_client(&mut self.game, &seen, &event)?;
+                    chest::dispatch_client(&mut self.game, &seen, &event)?;
                 }
                 _ => {}
             }
@@ -368,7 +368,7 @@ pub mod account {
         }
     }
 
-    /// What a client does when it is told something of a `Account`.
+    /// What a client does with events of a `Account`.
     pub trait ClientBehaviour {
         /// It came into a view.
         fn entered(&mut self, _seen: &Client<'_>, _part: Part) {}
@@ -443,7 +443,7 @@ pub mod account {
         }
     }
 
-    pub(super) fn tell_client<G: ClientBehaviour>(
+    pub(super) fn dispatch_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
         event: &EntityEvent<'_>,
@@ -807,7 +807,7 @@ pub mod avatar {
         }
     }
 
-    /// What a client does when it is told something of a `Avatar`.
+    /// What a client does with events of a `Avatar`.
     pub trait ClientBehaviour {
         /// It came into a view.
         fn entered(&mut self, _seen: &Client<'_>, _part: Part) {}
@@ -942,7 +942,7 @@ pub mod avatar {
         }
     }
 
-    pub(super) fn tell_client<G: ClientBehaviour>(
+    pub(super) fn dispatch_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
         event: &EntityEvent<'_>,
@@ -1289,7 +1289,7 @@ pub mod monster {
         }
     }
 
-    /// What a client does when it is told something of a `Monster`.
+    /// What a client does with events of a `Monster`.
     pub trait ClientBehaviour {
         /// It came into a view.
         fn entered(&mut self, _seen: &Client<'_>, _part: Part) {}
@@ -1332,7 +1332,7 @@ pub mod monster {
         fn set_level(&mut self, _seen: &Client<'_>, _old: Option<u8>) {}
     }
 
-    pub(super) fn tell_client<G: ClientBehaviour>(
+    pub(super) fn dispatch_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
         event: &EntityEvent<'_>,
@@ -1473,7 +1473,7 @@ pub mod chest {
         }
     }
 
-    /// What a client does when it is told something of a `Chest`.
+    /// What a client does with events of a `Chest`.
     pub trait ClientBehaviour {
         /// It came into a view.
         fn entered(&mut self, _seen: &Client<'_>, _part: Part) {}
@@ -1482,7 +1482,7 @@ pub mod chest {
         fn set_open(&mut self, _seen: &Client<'_>, _old: Option<u8>) {}
     }
 
-    pub(super) fn tell_client<G: ClientBehaviour>(
+    pub(super) fn dispatch_client<G: ClientBehaviour>(
         game: &mut G,
         seen: &Client<'_>,
         event: &EntityEvent<'_>,

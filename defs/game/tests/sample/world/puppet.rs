@@ -144,8 +144,8 @@ pub(crate) fn uncalled(schema: &Schema, called: &Called) -> Vec<String> {
         .collect()
 }
 
-/// Number of calls that clients were told were not accepted or run.
-fn told_in_vain(stage: &TestRealm) -> u64 {
+/// Number of calls that were reported to clients as not accepted or not run.
+fn failed_calls(stage: &TestRealm) -> u64 {
     let events = stage.players.iter().flat_map(|player| &player.events);
     let in_vain = events.map(|event| match event {
         Event::CallsLost { numbers, .. } => numbers.len() as u64,
@@ -193,7 +193,7 @@ fn play(folder: &Path) {
     assert_eq!(stage.base_counters().denied, 0);
     // Some calls are made while the base is being taken over, and arrive at puppets that another client or none
     // controls: their clients are notified.
-    assert_eq!(counters.called + told_in_vain(&stage), calls, "each call once");
+    assert_eq!(counters.called + failed_calls(&stage), calls, "each call once");
     let mut missing = Driven::read(&stage).missing(&schema);
     missing.extend(uncalled(&schema, &called));
     assert!(missing.is_empty(), "{} not driven: {missing:?}", folder.display());

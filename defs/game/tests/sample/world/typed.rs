@@ -148,7 +148,7 @@ fn each_edit_records_only_its_changes() {
     assert_eq!(said, ["7", "[3, 4]", "[0, 0, 40, 0]", "9"]);
     let schema = sample();
     let avatar = schema.entity_type(server::TYPE).unwrap();
-    let told: Vec<String> = changes
+    let changed: Vec<String> = changes
         .iter()
         .map(|(member, path, edit)| {
             let name = &avatar.property(*member).unwrap().name;
@@ -159,7 +159,7 @@ fn each_edit_records_only_its_changes() {
         })
         .collect();
     assert_eq!(
-        told,
+        changed,
         [
             "gold[] = 7",
             "effects[] 0-0+1",
@@ -311,7 +311,7 @@ fn a_deferred_reply_round_trips_through_its_note() {
 /// A client that records its callbacks.
 #[derive(Debug, Default)]
 struct Noting {
-    told: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl ClientGame for Noting {}
@@ -319,25 +319,25 @@ impl ClientGame for Noting {}
 impl account_client::ClientBehaviour for Noting {
     fn on_avatars(&mut self, seen: &account_client::Client<'_>, names: Vec<String>) {
         let known = seen.avatar_names();
-        self.told.push(format!("avatars {names:?} of {known:?}"));
+        self.notes.push(format!("avatars {names:?} of {known:?}"));
     }
 
     fn on_refused(&mut self, _seen: &account_client::Client<'_>, reason: String) {
-        self.told.push(format!("refused: {reason}"));
+        self.notes.push(format!("refused: {reason}"));
     }
 }
 
 impl avatar::ClientBehaviour for Noting {
     fn entered(&mut self, seen: &avatar::Client<'_>, part: Part) {
         if part == Part::Cell {
-            self.told.push(format!("entered with {:?} gold", seen.gold()));
+            self.notes.push(format!("entered with {:?} gold", seen.gold()));
         }
     }
 
     fn on_damage(&mut self, _seen: &avatar::Client<'_>, _damage: i32, _from: u64) {}
 
     fn on_say(&mut self, seen: &avatar::Client<'_>, text: String) {
-        self.told.push(format!("{:?} says {text}", seen.title()));
+        self.notes.push(format!("{:?} says {text}", seen.title()));
     }
 
     fn on_emote(&mut self, _seen: &avatar::Client<'_>, _emote: u8) {}
@@ -349,20 +349,20 @@ impl avatar::ClientBehaviour for Noting {
     fn on_trade(&mut self, _seen: &avatar::Client<'_>, _table: defs::Table) {}
 
     fn on_outcome(&mut self, _seen: &avatar::Client<'_>, _what: u8, _done: u8, said: String) {
-        self.told.push(format!("told {said}"));
+        self.notes.push(format!("outcome {said}"));
     }
 
     fn on_pong(&mut self, _seen: &avatar::Client<'_>, number: u32) {
-        self.told.push(format!("pong {number}"));
+        self.notes.push(format!("pong {number}"));
     }
 
     fn set_title(&mut self, seen: &avatar::Client<'_>, old: Option<String>) {
-        self.told.push(format!("title {old:?} -> {:?}", seen.title()));
+        self.notes.push(format!("title {old:?} -> {:?}", seen.title()));
     }
 
     fn set_friends(&mut self, seen: &avatar::Client<'_>, old: Option<Vec<String>>) {
         // A slice has changed, for which there is no callback.
-        self.told.push(format!("friends {old:?} -> {:?}", seen.friends()));
+        self.notes.push(format!("friends {old:?} -> {:?}", seen.friends()));
     }
 }
 
@@ -375,12 +375,12 @@ impl monster_client::ClientBehaviour for Noting {
 impl chest_client::ClientBehaviour for Noting {}
 
 /// Dispatches a player's new events to a game.
-fn tell(stage: &mut TestRealm, dispatcher: &mut ClientDispatcher<Noting>) -> Result<Vec<String>, Mismatch> {
+fn dispatch(stage: &mut TestRealm, dispatcher: &mut ClientDispatcher<Noting>) -> Result<Vec<String>, Mismatch> {
     let player = &mut stage.players[0];
     for event in std::mem::take(&mut player.events) {
         dispatcher.handle(&player.core, &event)?;
     }
-    Ok(std::mem::take(&mut dispatcher.game.told))
+    Ok(std::mem::take(&mut dispatcher.game.notes))
 }
 
 #[test]
@@ -389,13 +389,13 @@ fn client_calls_and_callbacks_are_typed() {
     let mut stage = TestRealm::new(Arc::clone(&schema), game(&schema).unwrap(), account::TYPE);
     let player = stage.join();
     let mut dispatcher = ClientDispatcher::new(&schema, Noting::default()).unwrap();
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     for _ in 0..60 {
         stage.pass(50);
-        told.extend(tell(&mut stage, &mut dispatcher).unwrap());
+        notes.extend(dispatch(&mut stage, &mut dispatcher).unwrap());
     }
-    assert_eq!(told[0], "avatars [] of Some([])");
-    assert!(told.iter().any(|told| told.starts_with("entered with")), "{told:?}");
+    assert_eq!(notes[0], "avatars [] of Some([])");
+    assert!(notes.iter().any(|note| note.starts_with("entered with")), "{notes:?}");
     let (me, _) = stage.players[player].core.controls().unwrap();
     let now = stage.millis();
     let core = &mut stage.players[player].core;
@@ -413,10 +413,10 @@ fn client_calls_and_callbacks_are_typed() {
         .say(&mut stage.players[player].core, now, "hail".to_owned())
         .unwrap();
     stage.pass(500);
-    let mut told = tell(&mut stage, &mut dispatcher).unwrap();
-    told.sort();
+    let mut notes = dispatch(&mut stage, &mut dispatcher).unwrap();
+    notes.sort();
     assert_eq!(
-        told,
+        notes,
         [
             "Some(\"the first\") says hail",
             "friends None -> Some([\"somebody\"])",

@@ -188,9 +188,9 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>, side: Side) {
         ghost::write_view(text, named, &ghosts);
     }
     write_trait(text, named, (side, &names), &ghosts);
-    write_tell(text, named, side);
+    write_dispatch(text, named, side);
     if !ghosts.is_empty() {
-        ghost::write_tell(text, &ghosts);
+        ghost::write_dispatch(text, &ghosts);
     }
     if !names.is_empty() {
         write_call(text, named, side, &names);
@@ -243,11 +243,11 @@ fn write_trait(text: &mut Text, named: &Named<'_>, (side, names): (Side, &[Strin
     text.close("}");
 }
 
-fn write_tell(text: &mut Text, named: &Named<'_>, side: Side) {
+fn write_dispatch(text: &mut Text, named: &Named<'_>, side: Side) {
     let (name, word) = (side.name(), side.word());
     text.gap();
     let parameters = ["game: &G", "context: &mut Context<'_>", "occasion: Occasion<'_>"].map(str::to_owned);
-    let head = format!("pub(super) fn tell_{word}<G: {name}Behaviour>");
+    let head = format!("pub(super) fn dispatch_{word}<G: {name}Behaviour>");
     text.function(&head, &parameters, "Result<(), Denied>", '{');
     text.line(&format!("let own = &mut {name} {{ context }};"));
     text.open("match occasion {");

@@ -35,7 +35,7 @@ pub(super) fn write(text: &mut Text, named: &Named<'_>) {
         calls(text, named, side);
     }
     behaviour(text, named);
-    tell(text, named);
+    dispatch(text, named);
 }
 
 fn view(text: &mut Text, named: &Named<'_>) {
@@ -175,7 +175,7 @@ fn behaviour(text: &mut Text, named: &Named<'_>) {
     let (method_names, callbacks, answered) = names(named);
     text.gap();
     text.doc(&format!(
-        "What a client does when it is told something of a `{}`.",
+        "What a client does with events of a `{}`.",
         named.entity_type.name
     ));
     text.open("pub trait ClientBehaviour {");
@@ -208,13 +208,13 @@ fn behaviour(text: &mut Text, named: &Named<'_>) {
 }
 
 /// The function that calls the trait.
-fn tell(text: &mut Text, named: &Named<'_>) {
+fn dispatch(text: &mut Text, named: &Named<'_>) {
     let (method_names, callbacks, answered) = names(named);
     let methods = &named.entity_type.client_methods;
     text.gap();
     let all = ["game: &mut G", "seen: &Client<'_>", "event: &EntityEvent<'_>"].map(str::to_owned);
     text.function(
-        "pub(super) fn tell_client<G: ClientBehaviour>",
+        "pub(super) fn dispatch_client<G: ClientBehaviour>",
         &all,
         "Result<(), Mismatch>",
         '{',
@@ -241,10 +241,10 @@ fn tell(text: &mut Text, named: &Named<'_>) {
         text.close("}");
     }
     for callbacks in callbacks {
-        tell_changed(text, &callbacks);
+        dispatch_changed(text, &callbacks);
     }
     for answered in answered {
-        tell_answered(text, named, &answered);
+        dispatch_answered(text, named, &answered);
     }
     text.line("EntityEvent::Called { .. }");
     text.line("| EntityEvent::Changed { .. }");
@@ -254,7 +254,7 @@ fn tell(text: &mut Text, named: &Named<'_>) {
     text.close("}");
 }
 
-fn tell_answered(text: &mut Text, named: &Named<'_>, answered: &Answered<'_>) {
+fn dispatch_answered(text: &mut Text, named: &Named<'_>, answered: &Answered<'_>) {
     let Answered { name, side, id, method } = answered;
     text.open("EntityEvent::Answered {");
     text.line(&format!("part: Part::{},", side.name()));
@@ -281,7 +281,7 @@ fn tell_answered(text: &mut Text, named: &Named<'_>, answered: &Answered<'_>) {
     text.close("}");
 }
 
-fn tell_changed(text: &mut Text, callbacks: &Callbacks<'_>) {
+fn dispatch_changed(text: &mut Text, callbacks: &Callbacks<'_>) {
     let Callbacks {
         property,
         set,
@@ -327,7 +327,7 @@ fn tell_changed(text: &mut Text, callbacks: &Callbacks<'_>) {
 pub(super) fn write_game(text: &mut Text, types: &[Named<'_>]) {
     let seen: Vec<&Named<'_>> = types.iter().filter(|named| is_seen(named)).collect();
     text.gap();
-    text.doc("A client of this world: what it does when it is told something.");
+    text.doc("A client of this world: what it does with events.");
     match &seen[..] {
         [] => text.line("pub trait ClientGame {}"),
         [one] => text.line(&format!("pub trait ClientGame: {}::ClientBehaviour {{}}", one.module)),
@@ -342,7 +342,7 @@ pub(super) fn write_game(text: &mut Text, types: &[Named<'_>]) {
         }
     }
     text.gap();
-    text.doc("Tells a client's game what happens.");
+    text.doc("Dispatches events to a client's game.");
     text.line("#[derive(Debug)]");
     text.open("pub struct ClientDispatcher<G> {");
     text.doc("The game.");
@@ -363,7 +363,7 @@ pub(super) fn write_game(text: &mut Text, types: &[Named<'_>]) {
     text.line("Ok(Self { game })");
     text.close("}");
     text.gap();
-    text.doc("Tells the game of an event, if it is one of an entity in view.");
+    text.doc("Dispatches an event to the game, if it is one of an entity in view.");
     let all = ["&mut self", "core: &ClientCore", "event: &Event"].map(str::to_owned);
     text.function("pub fn handle", &all, "Result<(), Mismatch>", '{');
     if seen.is_empty() {
@@ -376,7 +376,7 @@ pub(super) fn write_game(text: &mut Text, types: &[Named<'_>]) {
             let module = &named.module;
             text.open(&format!("{module}::TYPE => {{"));
             text.line(&format!("let seen = {module}::Client {{ core, entity }};"));
-            text.line(&format!("{module}::tell_client(&mut self.game, &seen, &event)?;"));
+            text.line(&format!("{module}::dispatch_client(&mut self.game, &seen, &event)?;"));
             text.close("}");
         }
         text.line("_ => {}");

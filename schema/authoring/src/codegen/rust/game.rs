@@ -126,7 +126,7 @@ fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     text.line("Ok(Self { game })");
     text.close("}");
     text.gap();
-    tell(text, wanted);
+    dispatch(text, wanted);
     text.close("}");
     text.gap();
     text.open("impl<G: Game> Behaviour for Dispatcher<G> {");
@@ -149,20 +149,20 @@ fn write_dispatcher(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
         text.gap();
         text.function(&format!("fn {method}"), &all, "", '{');
         if parameters.is_empty() {
-            text.line(&format!("self.tell(context, Occasion::{occasion});"));
+            text.line(&format!("self.dispatch(context, Occasion::{occasion});"));
         } else {
             text.line(&format!("let occasion = Occasion::{occasion};"));
-            text.line("self.tell(context, occasion);");
+            text.line("self.dispatch(context, occasion);");
         }
         text.close("}");
     }
     text.close("}");
 }
 
-fn tell(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
+fn dispatch(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
     let unused = if wanted.is_empty() { "_" } else { "" };
     text.open(&format!(
-        "fn tell(&self, context: &mut Context<'_>, {unused}occasion: Occasion<'_>) {{"
+        "fn dispatch(&self, context: &mut Context<'_>, {unused}occasion: Occasion<'_>) {{"
     ));
     text.open("let done = match (context.entity_type().id, context.part()) {");
     for (named, side) in wanted {
@@ -170,7 +170,7 @@ fn tell(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
         arm(
             text,
             &format!("({module}::TYPE, Part::{name})"),
-            &format!("{module}::tell_{word}"),
+            &format!("{module}::dispatch_{word}"),
             &["context", "occasion"],
         );
     }
@@ -241,7 +241,7 @@ fn ghost_changed(text: &mut Text, wanted: &[(&Named<'_>, Side)]) {
         arm(
             text,
             &format!("{module}::TYPE"),
-            &format!("{module}::tell_ghost"),
+            &format!("{module}::dispatch_ghost"),
             &arguments,
         );
     }

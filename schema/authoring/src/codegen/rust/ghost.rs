@@ -58,7 +58,7 @@ pub(super) fn write_callbacks(text: &mut Text, named: &Named<'_>, callbacks: &[C
 }
 
 /// Writes the function that calls them.
-pub(super) fn write_tell(text: &mut Text, callbacks: &[Callbacks<'_>]) {
+pub(super) fn write_dispatch(text: &mut Text, callbacks: &[Callbacks<'_>]) {
     text.gap();
     let all = [
         "game: &G",
@@ -67,7 +67,7 @@ pub(super) fn write_tell(text: &mut Text, callbacks: &[Callbacks<'_>]) {
         "replaced: &Replaced",
     ]
     .map(str::to_owned);
-    text.function("pub(super) fn tell_ghost<G: CellBehaviour>", &all, "", '{');
+    text.function("pub(super) fn dispatch_ghost<G: CellBehaviour>", &all, "", '{');
     text.line("let ghost = &Ghost { view };");
     text.open("match (property.0, replaced) {");
     for Callbacks {

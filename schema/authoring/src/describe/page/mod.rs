@@ -147,8 +147,8 @@ fn header(title: &str) -> Markup {
             h1 { a href="#overview" { (Text(title)) } }
             div.search hidden {
                 label for="search" { "Search" }
-                input id="search" type="search" autocomplete="off" spellcheck="false" aria-describedby="told hint";
-                output id="told" aria-live="polite" {}
+                input id="search" type="search" autocomplete="off" spellcheck="false" aria-describedby="matches hint";
+                output id="matches" aria-live="polite" {}
                 span id="hint" { "a name, a type, ALL_CLIENTS, stored, lint … " kbd { "/" } }
             }
         }

@@ -1,7 +1,7 @@
 "use strict";
 // Shows only what has every word that is typed. Each thing that can be found says what it is found by in `data-find`.
 const input = document.querySelector("#search");
-const told = document.querySelector("#told");
+const matches = document.querySelector("#matches");
 const nothing = document.querySelector("#nothing");
 const blocks = [...document.querySelectorAll("[data-block]")].map((block) => ({
   block,
@@ -36,7 +36,7 @@ function filter() {
     list.previousElementSibling.hidden = !list.querySelector("li:not([hidden])");
   }
   nothing.hidden = shown > 0;
-  told.textContent = words.length === 0 ? "" : members + (members === 1 ? " match" : " matches");
+  matches.textContent = words.length === 0 ? "" : members + (members === 1 ? " match" : " matches");
 }
 
 function reveal() {

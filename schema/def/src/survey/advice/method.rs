@@ -34,7 +34,7 @@ impl Advice<'_, '_> {
         let is_variable = method.stream_size().is_none_or(|size| size > super::LARGE);
         if used.part == MethodPart::Client && is_seen && is_variable && method.detail_distance.is_none() {
             let message = format!("`{name}` is sent at any distance when it is called on all clients");
-            let finding = Finding::new(Rule::HeardFar, used.span, message)
+            let finding = Finding::new(Rule::SentFar, used.span, message)
                 .help("add a `<DetailDistance>` in metres; calls to the own client ignore it");
             self.report(finding);
         }

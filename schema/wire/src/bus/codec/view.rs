@@ -32,7 +32,7 @@ pub(super) struct WireStamps {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct WireViewHeard {
+pub(super) struct WireMovementAck {
     #[prost(uint64, tag = "1")]
     session: u64,
     #[prost(uint64, tag = "2")]
@@ -108,7 +108,7 @@ pub(super) fn to_wire(message: &ViewMessage) -> WireMessage {
             entity,
             view,
             ack,
-        } => WireMessage::ViewHeard(WireViewHeard {
+        } => WireMessage::MovementAck(WireMovementAck {
             session: session.0,
             entity: entity.0,
             view: *view,
@@ -164,7 +164,7 @@ pub(super) fn drove_from_wire(wire: &WireViewDrove) -> Result<Message, EnvelopeE
     })))
 }
 
-pub(super) fn heard_from_wire(wire: &WireViewHeard) -> Result<Message, EnvelopeError> {
+pub(super) fn movement_ack_from_wire(wire: &WireMovementAck) -> Result<Message, EnvelopeError> {
     let half = |wire: u32| u16::try_from(wire).map_err(|_| EnvelopeError::Endless(wire.into()));
     Ok(Message::View(ViewMessage::MovementAck {
         session: SessionId(wire.session),

@@ -86,7 +86,7 @@ impl VolatileReader {
             return Err(Unreadable::OtherView);
         }
         let low = u16::from_le_bytes(reader.array("tick")?);
-        let base = u64::from(reader.byte("tick heard of")?);
+        let base = u64::from(reader.byte("acknowledged tick")?);
         let wrong = reader.malformed("movements");
         let tick = nearest(low, self.newest.map_or(now.0, |newest| newest.max(now.0)));
         let count: usize = reader.narrow("movements")?;

@@ -220,13 +220,13 @@ impl Server {
             DidOpenTextDocument::METHOD => {
                 let lsp_types::DidOpenTextDocumentParams { text_document: file } = parsed(params)?;
                 let taken = self.worlds.open(&file.uri, file.version, file.text);
-                self.tell_of(&file.uri, taken);
+                self.report_unused(&file.uri, taken);
             }
             DidChangeTextDocument::METHOD => {
                 let params: lsp_types::DidChangeTextDocumentParams = parsed(params)?;
                 let file = params.text_document;
                 let taken = self.worlds.change(&file.uri, file.version, params.content_changes);
-                self.tell_of(&file.uri, taken);
+                self.report_unused(&file.uri, taken);
             }
             DidCloseTextDocument::METHOD => {
                 let params: lsp_types::DidCloseTextDocumentParams = parsed(params)?;
@@ -251,7 +251,7 @@ impl Server {
     }
 
     /// Shows why the text of an open file is not used: a notification has no answer in which to say so.
-    fn tell_of(&mut self, url: &Url, taken: Result<(), NotTaken>) {
+    fn report_unused(&mut self, url: &Url, taken: Result<(), NotTaken>) {
         if let Err(reason) = taken {
             let message = format!("`{url}` is read from disk: {reason}");
             let params = ShowMessageParams {

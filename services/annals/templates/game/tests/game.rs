@@ -32,7 +32,7 @@ fn pick(realm: &mut TestRealm, player: usize) -> EntityId {
 }
 
 #[test]
-fn everybody_near_knows_an_avatar_and_hears_what_it_says() {
+fn everybody_near_knows_an_avatar_and_receives_what_it_says() {
     let mut realm = realm();
     let (speaker, listener) = (realm.join(), realm.join());
     let avatar = realm.entered(speaker, "Avatar");

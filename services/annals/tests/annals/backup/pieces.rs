@@ -90,10 +90,10 @@ async fn a_time_a_batch_or_a_leaf_count_selects_the_cut() {
     let late = Until::Moment(WallTime(u64::MAX));
     assert_eq!(restored(&target, &manifest, late).await.unwrap().1.leaves, everything);
     let beyond = Until::Leaves(everything + 1);
-    let told = restored(&target, &manifest, beyond).await.err().unwrap();
+    let error = restored(&target, &manifest, beyond).await.err().unwrap();
     assert!(
-        matches!(told, RestoreFailed::Beyond { leaves, .. } if leaves == everything),
-        "{told}"
+        matches!(error, RestoreFailed::Beyond { leaves, .. } if leaves == everything),
+        "{error}"
     );
 }
 
@@ -197,10 +197,10 @@ async fn edited_missing_and_truncated_pieces_are_named() {
     let place = edited.len() - 10;
     edited[place] ^= 1;
     target.write(&manifest.path(), edited).await.unwrap();
-    let told = Manifest::read(&target, None).await.unwrap_err();
+    let error = Manifest::read(&target, None).await.unwrap_err();
     assert!(
-        matches!(&told, ManifestError::Damaged(what) if *what == manifest.path()),
-        "{told}"
+        matches!(&error, ManifestError::Damaged(what) if *what == manifest.path()),
+        "{error}"
     );
 }
 
@@ -211,14 +211,17 @@ async fn a_damaged_archive_is_not_backed_up() {
     let batch = world.frozen[20].clone();
     let leaf = world.leaf(&batch).await;
     world.replace(leaf, &world.frozen[21].bytes).await;
-    let told = create(&world.store, REALM, WallTime(1), &target).await.unwrap_err();
+    let error = create(&world.store, REALM, WallTime(1), &target).await.unwrap_err();
     assert!(
-        matches!(told, CreateError::Tree { .. } | CreateError::Store(_)),
-        "{told}"
+        matches!(error, CreateError::Tree { .. } | CreateError::Store(_)),
+        "{error}"
     );
     world.edit(&archive::leaf_key(SHARD, leaf), None).await;
-    let told = create(&world.store, REALM, WallTime(1), &target).await.unwrap_err();
-    assert!(matches!(told, CreateError::Lost(SHARD, lost) if lost == leaf), "{told}");
+    let error = create(&world.store, REALM, WallTime(1), &target).await.unwrap_err();
+    assert!(
+        matches!(error, CreateError::Lost(SHARD, lost) if lost == leaf),
+        "{error}"
+    );
     assert!(Manifest::names(&target).await.unwrap().is_empty());
     let none = create(&MemoryStore::new().store(), REALM, WallTime(1), &target)
         .await

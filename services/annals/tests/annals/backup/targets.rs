@@ -55,8 +55,8 @@ async fn a_backup_to_a_bucket() {
 #[test]
 fn an_address_names_a_bucket() {
     for wrong in ["s3://", "s3:///prefix"] {
-        let told = Target::open(wrong).unwrap_err();
-        assert!(matches!(told, TargetError::Address { .. }), "{told}");
+        let error = Target::open(wrong).unwrap_err();
+        assert!(matches!(error, TargetError::Address { .. }), "{error}");
     }
 }
 
@@ -65,6 +65,6 @@ async fn a_target_that_is_not_a_folder_is_an_error() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, b"").unwrap();
-    let told = Target::folder(&file).unwrap_err();
-    assert!(told.to_string().contains("cannot be created"), "{told}");
+    let error = Target::folder(&file).unwrap_err();
+    assert!(error.to_string().contains("cannot be created"), "{error}");
 }

@@ -285,13 +285,13 @@ fn all_commands_report_the_same_diagnostics() {
                 continue;
             }
             assert!(output.stdout.is_empty(), "{command:?}");
-            let told = errors(output);
+            let text = errors(output);
             // Warnings are printed by `check` only.
             let mistake = checked.split("\n\n").find(|one| one.starts_with("error[D0201]"));
-            assert!(told.contains(mistake.expect("found")), "{command:?}\n{told}");
-            assert!(!told.contains("warning"), "{command:?}\n{told}");
+            assert!(text.contains(mistake.expect("found")), "{command:?}\n{text}");
+            assert!(!text.contains("warning"), "{command:?}\n{text}");
             let end = ". does not compile; `annals defs explain D0201` says more about a code\n";
-            assert!(told.ends_with(end), "{command:?}\n{told}");
+            assert!(text.ends_with(end), "{command:?}\n{text}");
         }
     }
     let empty = tempfile::tempdir().expect("a folder");
@@ -302,9 +302,9 @@ fn all_commands_report_the_same_diagnostics() {
         for command in readers(folder).into_iter().chain([vec!["check", folder]]) {
             let output = annals(empty.path(), &command);
             assert_eq!(output.status.code(), Some(2), "{command:?}");
-            let told = said(&output) + &errors(output);
-            assert!(told.contains(why), "{command:?}\n{told}");
-            assert_eq!(told.contains("error["), folder == ".", "{command:?}\n{told}");
+            let text = said(&output) + &errors(output);
+            assert!(text.contains(why), "{command:?}\n{text}");
+            assert_eq!(text.contains("error["), folder == ".", "{command:?}\n{text}");
         }
     }
 }
@@ -321,9 +321,9 @@ fn no_command_creates_parent_folders_of_its_output() {
     ] {
         let output = annals(dir.path(), &[command, &["--out", file]].concat());
         assert_eq!(output.status.code(), Some(2), "{command:?}");
-        let told = String::from_utf8(output.stderr).expect("text");
+        let text = String::from_utf8(output.stderr).expect("text");
         let end = "cannot be written: folder nope does not exist; create it first\n";
-        assert!(told.starts_with(file) && told.ends_with(end), "{command:?}: {told}");
+        assert!(text.starts_with(file) && text.ends_with(end), "{command:?}: {text}");
         assert!(!dir.path().join("nope").exists(), "{command:?}");
     }
     for (command, made) in [(&["docs", "."][..], "page/"), (&["schema"], "schemas")] {

@@ -86,10 +86,10 @@ fn a_rename_is_suggested_and_applied_only_when_stated() {
     assert!(guessed.contains("Avatar.gold removed"), "{guessed}");
     assert!(guessed.contains("--rename Avatar.gold=coins"), "{guessed}");
     assert!(guessed.contains("stored Avatar: drop gold"), "{guessed}");
-    let told = text(&annals(&["diff", path(&old), path(&new), "--rename", "Avatar.gold=coins"]).stdout);
-    assert!(told.contains("Avatar.coins renamed, was gold"), "{told}");
-    assert!(told.contains("stored Avatar: gold goes under coins"), "{told}");
-    assert!(!told.contains("drop"), "{told}");
+    let output = text(&annals(&["diff", path(&old), path(&new), "--rename", "Avatar.gold=coins"]).stdout);
+    assert!(output.contains("Avatar.coins renamed, was gold"), "{output}");
+    assert!(output.contains("stored Avatar: gold goes under coins"), "{output}");
+    assert!(!output.contains("drop"), "{output}");
 }
 
 #[test]

@@ -287,13 +287,13 @@ fn an_unreadable_cluster_is_refused_with_advice() {
     // This build has no FoundationDB client, or does not find the cluster file.
     let says = text.contains("build it with the feature `fdb`") || text.contains("fdb.cluster cannot be read");
     assert!(code == Some(2) && says, "{text}");
-    let told = Command::new(env!("CARGO_BIN_EXE_annals"))
+    let output = Command::new(env!("CARGO_BIN_EXE_annals"))
         .args(["log", "verify", "--data"])
         .arg(folder.path())
         .env("ANNALS_STORE", &cluster)
         .output()
         .unwrap();
-    assert_eq!(String::from_utf8_lossy(&told.stderr), text, "as the services are told");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), text, "as the services read it");
     let (code, text) = annals_log(folder.path(), &["accept-hole", "1@7", "--store", &cluster]);
     assert!(code == Some(2) && text.contains("start db"), "{text}");
     let beside = Command::new(env!("CARGO_BIN_EXE_annals"))

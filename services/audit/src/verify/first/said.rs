@@ -93,11 +93,11 @@ impl fmt::Display for What {
             Self::Gone => "it is missing, or cannot be read",
             Self::Changed => {
                 "the header of its batch was changed, and with it the time of all events or the content of one; \
-                 another copy of the batch (a backup, evidence) tells which"
+                 another copy of the batch (a backup, evidence) shows which"
             }
             Self::Events => {
                 "the header of its batch is unchanged, and events were changed; another copy of the batch (a backup, \
-                 evidence) tells which"
+                 evidence) shows which"
             }
             Self::Reordered => "events of its batch were reordered",
             Self::PutIn => "it was inserted into its batch",

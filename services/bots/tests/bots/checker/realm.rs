@@ -204,9 +204,9 @@ impl Realm {
         }
     }
 
-    pub(crate) fn refreshed(&mut self, upto: u64, told: &[(&str, Value)]) {
+    pub(crate) fn refreshed(&mut self, upto: u64, shown: &[(&str, Value)]) {
         let avatar = self.schema.entity_type(self.avatar()).unwrap();
-        let properties = told.iter().map(|(name, value)| {
+        let properties = shown.iter().map(|(name, value)| {
             let property = avatar.property_named(name).unwrap();
             let mut bytes = Vec::new();
             encode(&property.data_type, value, Form::Whole, &mut bytes).unwrap();

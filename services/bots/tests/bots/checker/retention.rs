@@ -282,11 +282,11 @@ fn batches_read_ahead_are_read_again_when_a_horizon_overtakes_them() {
         fold(&realm.store, &realm.schema, &realm.frozen[..1]);
         let (store, schema, frozen) = (realm.store.clone(), Arc::clone(&realm.schema), realm.frozen.clone());
         let (moved, left) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(u64::MAX)));
-        let (told, counted) = (Arc::clone(&moved), Arc::clone(&left));
+        let (has_moved, counted) = (Arc::clone(&moved), Arc::clone(&left));
         let moving = FaultyStore::wrap(&realm.store, move |_| {
             let before = counted.load(Ordering::Relaxed);
             counted.store(before.saturating_sub(1), Ordering::Relaxed);
-            if before == 0 && !told.swap(true, Ordering::Relaxed) {
+            if before == 0 && !has_moved.swap(true, Ordering::Relaxed) {
                 fold(&store, &schema, &frozen[1..]);
                 apply_retention(&store, &schema, 1);
             }
@@ -321,9 +321,9 @@ fn a_horizon_that_moves_during_a_check_restarts_it() {
         realm.write(&realm.lines);
         let (store, schema) = (realm.store.clone(), Arc::clone(&realm.schema));
         let moved = Arc::new(AtomicBool::new(false));
-        let (told, mut left) = (Arc::clone(&moved), reads);
+        let (has_moved, mut left) = (Arc::clone(&moved), reads);
         let moving = FaultyStore::wrap(&realm.store, move |_| {
-            if left == 0 && !told.swap(true, Ordering::Relaxed) {
+            if left == 0 && !has_moved.swap(true, Ordering::Relaxed) {
                 apply_retention(&store, &schema, 1);
             }
             left = left.saturating_sub(1);

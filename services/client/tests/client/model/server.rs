@@ -276,7 +276,7 @@ impl Server {
             HelloAnswer::Rejected(Rejection::UnknownSession)
         } else {
             self.tokens += 1;
-            // The ticket and the token before stay valid until the client is heard.
+            // The ticket and the token before stay valid until a message of the client arrives.
             self.good.retain(|proof| *proof == hello.proof);
             self.good.push(Proof::Resume(secret(self.tokens)));
             self.base = Witness::default();

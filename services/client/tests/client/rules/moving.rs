@@ -222,7 +222,7 @@ fn a_silent_base_is_asked_for_while_its_connection_stays_open() {
     table.core.handle(table.now, Input::Frame { attempt, body });
     table.events();
     table.login(Some(LoginAnswer::Located(located(6))));
-    assert_eq!(table.asked(), [], "it is heard again");
+    assert_eq!(table.asked(), [], "the session receives again");
 }
 
 /// The base notifies the client that its session continues at another owner.
@@ -236,7 +236,7 @@ fn give(table: &mut Table, owner: OwnerId) {
 /// A welcome of another entity.
 fn welcome_of(entity: EntityId, epoch: u64) -> HelloAnswer {
     match welcome(epoch, 2) {
-        HelloAnswer::Welcome(told) => HelloAnswer::Welcome(Welcome { entity, ..told }),
+        HelloAnswer::Welcome(welcome) => HelloAnswer::Welcome(Welcome { entity, ..welcome }),
         other => other,
     }
 }

@@ -7,14 +7,14 @@ use annals_wire::client::{LoginAnswer, LoginRequest, Queued, Secret, Ticket};
 use crate::rules::{Asked, Table, located};
 
 #[test]
-fn a_client_waits_in_the_queue_for_as_long_as_it_hears_of_it() {
+fn a_client_waits_in_the_queue_for_as_long_as_it_receives_its_position() {
     let queued = || {
         Some(LoginAnswer::Queued(Queued {
             position: 7,
             length: 300,
         }))
     };
-    let told = Event::Queued {
+    let position_event = Event::Queued {
         position: 7,
         length: 300,
     };
@@ -22,7 +22,7 @@ fn a_client_waits_in_the_queue_for_as_long_as_it_hears_of_it() {
     table.asked();
     for _ in 0..10 {
         table.login(queued());
-        assert_eq!(table.events(), std::slice::from_ref(&told));
+        assert_eq!(table.events(), std::slice::from_ref(&position_event));
         table.wait(29_000);
         assert_eq!(table.asked(), [], "it does not ask again");
     }

@@ -14,7 +14,7 @@ fn draining() -> Beat {
 fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another() {
     let mut membership = joined([40, 50, 60]);
     let draining = draining();
-    membership.hear(seconds(1), draining.clone());
+    membership.receive(seconds(1), draining.clone());
     let follow = |membership: &Membership, process| membership.to_follow(ProcessId(process)).collect::<Vec<_>>();
     assert_eq!(follow(&membership, 1), [OwnerId(12)], "it has the fewest entities");
     assert_eq!(follow(&membership, 3), []);
@@ -26,7 +26,7 @@ fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another(
         address: Some("there".to_owned()),
         ..holding(1, 11, 70)
     };
-    membership.hear(seconds(1), ready);
+    membership.receive(seconds(1), ready);
     let handed: Vec<_> = membership.to_hand_over(ProcessId(2)).collect();
     assert_eq!(
         handed,
@@ -39,7 +39,7 @@ fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another(
         owners: BTreeMap::new(),
         ..draining.clone()
     };
-    membership.hear(seconds(1), released);
+    membership.receive(seconds(1), released);
     assert_eq!(membership.decide(seconds(1)), granted_to(1, &[12]));
     membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(1));
     assert_eq!(membership.decide(seconds(1)), []);
@@ -49,19 +49,19 @@ fn owners_of_a_draining_process_are_followed_before_they_are_granted_to_another(
 #[test]
 fn an_owner_goes_to_the_process_that_clients_connect_to_even_if_it_is_not_ready_when_the_holder_has_left() {
     let mut membership = joined([40, 50, 60]);
-    membership.hear(seconds(1), draining());
+    membership.receive(seconds(1), draining());
     let ready = Beat {
         follows: BTreeSet::from([OwnerId(12)]),
         ..holding(1, 11, 70)
     };
-    membership.hear(seconds(1), ready);
+    membership.receive(seconds(1), ready);
     assert_eq!(
         membership.to_hand_over(ProcessId(2)).count(),
         1,
         "clients receive where they go"
     );
     // The last batches are in the log, and not read yet.
-    membership.hear(seconds(1), holding(1, 11, 70));
+    membership.receive(seconds(1), holding(1, 11, 70));
     membership.leave(ProcessId(2));
     let followed: Vec<_> = membership.to_follow(ProcessId(1)).collect();
     assert_eq!(followed, [OwnerId(12)], "it reads on until it is granted the owner");
@@ -78,7 +78,7 @@ fn an_owner_goes_to_the_process_that_clients_connect_to_even_if_it_is_not_ready_
 #[test]
 fn a_planned_process_that_dies_too_is_granted_nothing() {
     let mut membership = joined([40, 50, 60]);
-    membership.hear(seconds(1), draining());
+    membership.receive(seconds(1), draining());
     assert_eq!(membership.to_follow(ProcessId(1)).count(), 1);
     membership.leave(ProcessId(2));
     membership.leave(ProcessId(1));
@@ -89,7 +89,7 @@ fn a_planned_process_that_dies_too_is_granted_nothing() {
 fn another_process_follows_when_the_follower_dies_and_none_when_there_is_none() {
     let mut membership = joined([40, 50, 60]);
     let draining = draining();
-    membership.hear(seconds(1), draining.clone());
+    membership.receive(seconds(1), draining.clone());
     membership.disconnected(seconds(1), "server:1".to_owned());
     assert_eq!(membership.decide(seconds(2)), granted_to(3, &[11]));
     membership.granted(OwnerId(11), OwnerKind::Cell, ProcessId(3));
@@ -97,7 +97,7 @@ fn another_process_follows_when_the_follower_dies_and_none_when_there_is_none() 
     assert_eq!(follow, [OwnerId(12)]);
     assert!(!membership.is_alone(ProcessId(2)));
     membership.disconnected(seconds(2), "server:3".to_owned());
-    membership.hear(seconds(3), draining);
+    membership.receive(seconds(3), draining);
     assert_eq!(membership.decide(seconds(3)), [], "a draining process takes nothing");
     assert!(membership.is_alone(ProcessId(2)));
     assert!(!membership.has_other(OwnerKind::Cell, ProcessId(2)));
@@ -110,13 +110,13 @@ fn a_follower_that_drains_takes_what_it_is_ready_for_and_hands_it_over_in_turn()
         draining: true,
         ..holding(2, 12, 50)
     };
-    membership.hear(seconds(1), first.clone());
+    membership.receive(seconds(1), first.clone());
     let ready = Beat {
         follows: BTreeSet::from([OwnerId(12)]),
         draining: true,
         ..holding(1, 11, 40)
     };
-    membership.hear(seconds(1), ready.clone());
+    membership.receive(seconds(1), ready.clone());
     let handed = |membership: &Membership, process| {
         let handed = membership.to_hand_over(ProcessId(process));
         handed.map(|(owner, _)| owner).collect::<Vec<_>>()
@@ -131,19 +131,19 @@ fn a_follower_that_drains_takes_what_it_is_ready_for_and_hands_it_over_in_turn()
         owners: BTreeMap::new(),
         ..first
     };
-    membership.hear(seconds(1), released);
+    membership.receive(seconds(1), released);
     assert_eq!(membership.decide(seconds(1)), granted_to(1, &[12]));
     membership.granted(OwnerId(12), OwnerKind::Cell, ProcessId(1));
     assert_eq!(handed(&membership, 1), [], "not to itself");
     // It has not received the grant yet.
-    membership.hear(seconds(1), ready);
+    membership.receive(seconds(1), ready);
     assert_eq!(handed(&membership, 1), []);
     assert_eq!(follow(&membership, 3), [OwnerId(11), OwnerId(12)]);
     assert!(!membership.is_alone(ProcessId(1)));
 }
 
 #[test]
-fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
+fn a_new_director_lets_processes_keep_following_until_it_has_all_reports() {
     let millis = Duration::from_millis;
     let held = |owner, process| (OwnerId(owner), (OwnerKind::Cell, ProcessId(process)));
     let mut membership = Membership::new(seconds(10), BTreeMap::from([held(11, 1), held(12, 2), held(13, 3)]));
@@ -152,12 +152,12 @@ fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
         draining: true,
         ..holding(1, 11, 40)
     };
-    membership.hear(seconds(10), ready.clone());
+    membership.receive(seconds(10), ready.clone());
     let kept = |membership: &Membership, now| membership.to_keep_following(now, ProcessId(1)).collect::<Vec<_>>();
     assert_eq!(kept(&membership, seconds(10)), [OwnerId(12)]);
-    membership.hear(seconds(10), holding(3, 13, 0));
+    membership.receive(seconds(10), holding(3, 13, 0));
     let draining = draining();
-    membership.hear(seconds(10), draining);
+    membership.receive(seconds(10), draining);
     let handed: Vec<_> = membership.to_hand_over(ProcessId(2)).map(|(owner, _)| owner).collect();
     assert_eq!(
         handed,
@@ -165,7 +165,7 @@ fn a_new_director_lets_processes_keep_following_until_it_has_heard_all() {
         "the ready process is planned again, though another one has less to do"
     );
     assert_eq!(kept(&membership, seconds(10) + SILENCE - millis(1)), [OwnerId(12)]);
-    membership.hear(seconds(10) + SILENCE, ready);
+    membership.receive(seconds(10) + SILENCE, ready);
     assert_eq!(kept(&membership, seconds(10) + SILENCE), []);
 }
 
@@ -194,53 +194,53 @@ fn of_base(beat: Beat) -> Beat {
 #[test]
 fn a_follower_that_is_behind_and_drains_stays_planned() {
     let mut membership = joined([40, 50, 60]);
-    membership.hear(seconds(1), draining());
+    membership.receive(seconds(1), draining());
     let ready = Beat {
         follows: BTreeSet::from([OwnerId(12)]),
         ..holding(1, 11, 40)
     };
-    membership.hear(seconds(1), ready);
+    membership.receive(seconds(1), ready);
     assert_eq!(membership.to_hand_over(ProcessId(2)).count(), 1);
     let behind = Beat {
         draining: true,
         ..behind()
     };
-    membership.hear(seconds(1), behind);
+    membership.receive(seconds(1), behind);
     let followed: Vec<_> = membership.to_follow(ProcessId(1)).collect();
     assert_eq!(followed, [OwnerId(12)], "clients may be connecting there");
     assert_eq!(membership.to_hand_over(ProcessId(2)).count(), 0, "it is not ready");
 }
 
 #[test]
-fn a_new_director_plans_the_process_that_follows_already_and_others_once_it_has_heard_all() {
+fn a_new_director_plans_the_process_that_follows_already_and_others_once_it_has_all_reports() {
     let to_follow = |membership: &Membership, process| {
         let followed = membership.to_follow(ProcessId(process));
         followed.collect::<Vec<_>>()
     };
     let mut membership = new_director(OwnerKind::Base);
-    membership.hear(seconds(10), of_base(draining()));
-    membership.hear(seconds(10), of_base(holding(3, 13, 0)));
+    membership.receive(seconds(10), of_base(draining()));
+    membership.receive(seconds(10), of_base(holding(3, 13, 0)));
     assert_eq!(to_follow(&membership, 3), [], "process 1 may follow the owner");
     assert!(!membership.is_alone(ProcessId(2)));
-    membership.hear(seconds(11), of_base(behind()));
+    membership.receive(seconds(11), of_base(behind()));
     assert_eq!(to_follow(&membership, 1), [OwnerId(12)]);
     let kept: Vec<_> = membership.to_keep_following(seconds(11), ProcessId(1)).collect();
     assert_eq!(kept, [OwnerId(12)]);
 
     let mut membership = new_director(OwnerKind::Base);
-    membership.hear(seconds(12), of_base(holding(1, 11, 70)));
-    membership.hear(seconds(12), of_base(holding(3, 13, 0)));
-    membership.hear(seconds(10) + SILENCE, of_base(draining()));
+    membership.receive(seconds(12), of_base(holding(1, 11, 70)));
+    membership.receive(seconds(12), of_base(holding(3, 13, 0)));
+    membership.receive(seconds(10) + SILENCE, of_base(draining()));
     assert_eq!(to_follow(&membership, 3), [OwnerId(12)], "none does");
 
     let mut membership = new_director(OwnerKind::Cell);
-    membership.hear(seconds(10), draining());
-    membership.hear(seconds(10), holding(3, 13, 0));
+    membership.receive(seconds(10), draining());
+    membership.receive(seconds(10), holding(3, 13, 0));
     assert_eq!(to_follow(&membership, 3), [OwnerId(12)], "a cell has no clients");
 }
 
 #[test]
-fn a_new_director_grants_a_released_owner_to_its_follower_at_once_and_to_others_once_it_has_heard_all() {
+fn a_new_director_grants_a_released_owner_to_its_follower_at_once_and_to_others_once_it_has_all_reports() {
     let knowing = |kind, connection: &str| {
         let connections = BTreeMap::from([(OwnerId(12), connection.to_owned())]);
         new_director(kind).knowing(ClosedConnections::default(), connections)
@@ -257,29 +257,29 @@ fn a_new_director_grants_a_released_owner_to_its_follower_at_once_and_to_others_
         owners: BTreeMap::new(),
         ..draining()
     };
-    died.hear(seconds(10), of_base(released));
+    died.receive(seconds(10), of_base(released));
     closed(&mut died);
     died.expire(seconds(10) + RECONNECTION);
     for mut membership in [knowing(OwnerKind::Base, ""), left, died] {
         let now = seconds(10) + RECONNECTION;
-        membership.hear(now, of_base(holding(3, 13, 0)));
+        membership.receive(now, of_base(holding(3, 13, 0)));
         assert_eq!(
             membership.decide(now),
             [],
-            "clients may wait at a process that it has not heard"
+            "clients may wait at a process that has not reported"
         );
-        membership.hear(now, of_base(behind()));
+        membership.receive(now, of_base(behind()));
         assert_eq!(membership.decide(now), granted_to(1, &[12]));
     }
 
     let mut membership = knowing(OwnerKind::Base, "");
-    membership.hear(seconds(12), of_base(holding(1, 11, 70)));
-    membership.hear(seconds(12), of_base(holding(3, 13, 0)));
+    membership.receive(seconds(12), of_base(holding(1, 11, 70)));
+    membership.receive(seconds(12), of_base(holding(3, 13, 0)));
     let all = seconds(10) + SILENCE;
     assert_eq!(membership.decide(all), granted_to(3, &[12]));
 
     let mut membership = knowing(OwnerKind::Cell, "");
-    membership.hear(seconds(10), holding(3, 13, 0));
+    membership.receive(seconds(10), holding(3, 13, 0));
     assert_eq!(
         membership.decide(seconds(10)),
         granted_to(3, &[12]),
@@ -294,8 +294,8 @@ fn what_was_released_and_is_held_by_another_process_is_not_granted_by_a_new_dire
         released: BTreeSet::from([OwnerId(13)]),
         ..draining()
     };
-    membership.hear(seconds(10), released);
-    membership.hear(seconds(10), holding(1, 11, 70));
+    membership.receive(seconds(10), released);
+    membership.receive(seconds(10), holding(1, 11, 70));
     assert_eq!(membership.decide(seconds(10)), [], "process 3 holds it");
 }
 
@@ -306,9 +306,9 @@ fn a_draining_process_does_not_begin_to_follow() {
         draining: true,
         ..holding(process, owner, 50)
     };
-    membership.hear(seconds(1), draining(2, 12));
+    membership.receive(seconds(1), draining(2, 12));
     assert_eq!(membership.to_follow(ProcessId(1)).count(), 1);
-    membership.hear(seconds(1), draining(1, 11));
+    membership.receive(seconds(1), draining(1, 11));
     assert_eq!(
         membership.to_follow(ProcessId(1)).count(),
         0,

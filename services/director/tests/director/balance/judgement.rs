@@ -76,7 +76,7 @@ fn any_load(map: u64, heavy: f32, dice: &mut Dice) -> Load {
     load
 }
 
-struct Told {
+struct Director {
     balance: Balance,
     map: SpaceMap,
     now: Duration,
@@ -87,7 +87,7 @@ struct Told {
     moved: BTreeMap<(SpaceId, OwnerId), Duration>,
 }
 
-impl Told {
+impl Director {
     fn draw(&mut self, live: &[OwnerId], dice: &mut Dice, what: &str) {
         let trees = self.balance.trees();
         let Some(map) = self.balance.next_map(self.now, live, 5, &self.map) else {
@@ -120,7 +120,7 @@ impl Told {
     /// The operator's report agrees with the map, and with the time of each cell's last change.
     fn check_report(&self, what: &str) {
         let report = self.balance.report(self.now);
-        let told = report.iter().map(|cell| (cell.space, cell.area, cell.unmoved));
+        let reported = report.iter().map(|cell| (cell.space, cell.area, cell.unmoved));
         let areas = self
             .map
             .spaces
@@ -130,7 +130,7 @@ impl Told {
             let moved = self.moved.get(&(space, area.owner));
             (space, area, moved.map(|moved| self.now - *moved))
         });
-        assert!(told.eq(known), "{what}: {report:?}");
+        assert!(reported.eq(known), "{what}: {report:?}");
     }
 
     /// Owners keep their cells unless these are retired in order, and each new owner of a cell is in the changes.
@@ -164,7 +164,7 @@ fn for_any_reports_maps_cover_the_plane_and_ids_are_stable() {
     let (mut maps, mut added, mut retired, mut moved) = (0, 0, 0, 0);
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
-        let mut told = Told {
+        let mut director = Director {
             balance: Balance::new(plans(), pace()),
             map: SpaceMap::default(),
             now: Duration::ZERO,
@@ -175,31 +175,32 @@ fn for_any_reports_maps_cover_the_plane_and_ids_are_stable() {
         let mut heavy = 1.0;
         for step in 0..STEPS {
             let what = format!("seed {seed}, step {step}");
-            told.now += Duration::from_millis(100 + dice.below(900));
+            director.now += Duration::from_millis(100 + dice.below(900));
             if dice.below(40) == 0 {
                 heavy = dice.between(-2.0, 2.0).max(0.0);
             }
-            if dice.below(60) == 0 && told.map.version > 0 {
+            if dice.below(60) == 0 && director.map.version > 0 {
                 let stored = WireMap {
-                    trees: told.balance.trees(),
-                    ..WireMap::from(&told.map)
+                    trees: director.balance.trees(),
+                    ..WireMap::from(&director.map)
                 };
-                (told.balance, told.drawn) = (Balance::new(plans(), pace()), None);
-                told.moved.clear();
-                told.balance
-                    .resume(told.now, &stored, &told.map)
+                (director.balance, director.drawn) = (Balance::new(plans(), pace()), None);
+                director.moved.clear();
+                director
+                    .balance
+                    .resume(director.now, &stored, &director.map)
                     .expect("what was stored");
             }
             let live: Vec<OwnerId> = owners(8).into_iter().filter(|_| dice.below(12) > 0).collect();
             for owner in &live {
-                let load = any_load(told.map.version, heavy, &mut dice);
-                told.balance.hear(told.now, *owner, load);
+                let load = any_load(director.map.version, heavy, &mut dice);
+                director.balance.receive(director.now, *owner, load);
             }
-            let before: Vec<_> = SPACES.map(|space| told.balance.division(space).map(cuts)).into();
-            told.draw(&live, &mut dice, &what);
-            told.check_report(&what);
+            let before: Vec<_> = SPACES.map(|space| director.balance.division(space).map(cuts)).into();
+            director.draw(&live, &mut dice, &what);
+            director.check_report(&what);
             for (space, before) in SPACES.iter().zip(before) {
-                let after = told.balance.division(*space).map(cuts).unwrap_or_default();
+                let after = director.balance.division(*space).map(cuts).unwrap_or_default();
                 let is_moved = |(id, cut): (CutId, (Axis, f32))| after.get(&id).is_some_and(|now| *now != cut);
                 moved += before
                     .unwrap_or_default()
@@ -207,12 +208,12 @@ fn for_any_reports_maps_cover_the_plane_and_ids_are_stable() {
                     .filter(|cut| is_moved(*cut))
                     .count();
             }
-            for (_, change) in told.balance.changes() {
+            for (_, change) in director.balance.changes() {
                 added += usize::from(matches!(change, Change::Added(_)));
                 retired += usize::from(matches!(change, Change::Retired(_)));
             }
         }
-        maps += told.map.version;
+        maps += director.map.version;
     }
     println!("{SEEDS} seeds: {maps} maps, {moved} boundaries moved, {added} cells added, {retired} given up");
     assert!(

@@ -166,7 +166,7 @@ impl Realm {
         };
         realm.direct();
         for cell in &mut realm.cells {
-            cell.hear(&realm.map);
+            cell.receive(&realm.map);
         }
         for entity in 0..realm.walkers.len() {
             let owner = realm
@@ -253,9 +253,9 @@ impl Realm {
         for cell in 0..self.cells.len() {
             if (self.tick + cell as u64).is_multiple_of(BEAT) && !self.cells[cell].is_lost {
                 let now = self.now();
-                let heard = &mut self.cells[cell];
-                self.balance.hear(now, heard.owner, heard.load.clone());
-                heard.hear(&self.map);
+                let cell_state = &mut self.cells[cell];
+                self.balance.receive(now, cell_state.owner, cell_state.load.clone());
+                cell_state.receive(&self.map);
             }
         }
         if self.tick.is_multiple_of(BEAT) {
@@ -387,7 +387,7 @@ impl Walker {
 }
 
 impl Cell {
-    fn hear(&mut self, map: &Rc<SpaceMap>) {
+    fn receive(&mut self, map: &Rc<SpaceMap>) {
         if self.map.version >= map.version {
             return;
         }

@@ -88,7 +88,7 @@ impl Still {
                     spaces: [(SPACE, space)].into(),
                 },
             };
-            self.balance.hear(self.now, area.owner, load);
+            self.balance.receive(self.now, area.owner, load);
         }
     }
 

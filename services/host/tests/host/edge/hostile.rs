@@ -120,7 +120,7 @@ async fn malformed_frames_close_the_connection() {
     assert_eq!(closed_for(&connection).await, CloseReason::Malformed);
 
     realm
-        .until("all ends to be told", |world| world.closed.len() == 9)
+        .until("all ends to be reported", |world| world.closed.len() == 9)
         .await;
     let counters = base.counters();
     let of = |violation| base.violations().of(violation);
@@ -281,7 +281,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     .await;
     assert_eq!(closed_for(&connection).await, CloseReason::TooSlow);
     realm
-        .until("its end to be told", |world| {
+        .until("its end to be reported", |world| {
             world.closed.contains(&CloseReason::TooSlow)
         })
         .await;

@@ -272,12 +272,12 @@ async fn violations_close_the_connection_with_the_reason() {
     ];
     for (what, messages, reason) in cases {
         let said = provoke(&mut front, what, messages).await;
-        let told = loop {
+        let reported = loop {
             if let Arrival::Closed(reason) = front.arrival().await {
                 break reason;
             }
         };
-        assert_eq!((said, told), (code(reason), reason), "{what}");
+        assert_eq!((said, reported), (code(reason), reason), "{what}");
     }
 }
 

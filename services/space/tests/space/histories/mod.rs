@@ -172,13 +172,13 @@ impl Oracle {
                 stays || within(observer, body, radius)
             });
             let now: BTreeSet<EntityId> = seen.map(|body| body.entity).collect();
-            let told = |change, body| Sighting {
+            let sighting = |change, body| Sighting {
                 observer: observer.entity,
                 change,
                 body,
             };
-            sightings.extend(before.difference(&now).map(|&body| told(Change::Left, body)));
-            sightings.extend(now.difference(&before).map(|&body| told(Change::Entered, body)));
+            sightings.extend(before.difference(&now).map(|&body| sighting(Change::Left, body)));
+            sightings.extend(now.difference(&before).map(|&body| sighting(Change::Entered, body)));
             all.insert(observer.entity, now);
         }
         self.seen = all;

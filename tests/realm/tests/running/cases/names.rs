@@ -22,7 +22,7 @@ const NUMBERS: &str = concat!(
     r"|stored entity (?P<stored>\d+)|entity (?P<database>\d+) of the database|check-out (?P<checkout>\d+)",
     r"|(?:entity|Account) (?P<entity>\d+)(?: \((?:base|cell)\), call (?P<call>\d+))?|item (?P<item>\d+)",
     r"|127\.0\.0\.1:(?P<port>\d+)",
-    r"|owner \d+, call (?P<told>\d+)|session (?P<session>\d+)(?: of owner (?P<owner>\d+))?",
+    r"|owner \d+, call (?P<owner_call>\d+)|session (?P<session>\d+)(?: of owner (?P<owner>\d+))?",
 );
 
 /// Marks a ledger entry that is made concurrently with an account's first log-in.
@@ -66,7 +66,7 @@ pub(super) fn normalized(text: &str) -> String {
     };
     let normalized = numbers.replace_all(text, |found: &Captures<'_>| match found.name("moment") {
         Some(moment) => names.second(&at(moment)),
-        None => names.tell(found),
+        None => names.replacement(found),
     });
     normalized.into_owned()
 }
@@ -78,7 +78,7 @@ impl Names {
         format!("{HOUR}:{:02}:{:02}.000Z", second / 60, second % 60)
     }
 
-    fn tell(&mut self, found: &Captures<'_>) -> String {
+    fn replacement(&mut self, found: &Captures<'_>) -> String {
         let named = |name: &str| found.name(name).map(|found| found.as_str());
         let whole = &found[0];
         if let Some(entry) = named("entry") {
@@ -108,8 +108,8 @@ impl Names {
         if let Some(owner) = named("owner") {
             normalized = normalized.replace(&format!("owner {owner}"), "owner 3");
         }
-        if let Some(call) = named("told") {
-            normalized = format!("owner 1, call {}", self.place("told", call));
+        if let Some(call) = named("owner_call") {
+            normalized = format!("owner 1, call {}", self.place("owner_call", call));
         }
         for (name, sort, from) in [
             ("asker", "entity", 1_048_576),
@@ -158,12 +158,12 @@ fn events_of_one_batch_and_of_two_are_normalized_alike() {
 
 #[test]
 fn the_order_of_account_and_first_session_does_not_change_the_text() {
-    let told_at = |made: u8, came: u8| {
+    let text_at = |made: u8, came: u8| {
         normalized(&format!(
             "2026-01-02T03:04:0{made}.000Z\n  what  made: what every account begins with\n\n\
              2026-01-02T03:04:01.000Z\n  what  a life began\n\n2026-01-02T03:04:0{came}.000Z\n  what  a session came in"
         ))
     };
-    assert_eq!(told_at(2, 3), told_at(3, 2));
-    assert!(told_at(2, 3).starts_with("2026-11-23T10:00:00.000Z"));
+    assert_eq!(text_at(2, 3), text_at(3, 2));
+    assert!(text_at(2, 3).starts_with("2026-11-23T10:00:00.000Z"));
 }

@@ -78,27 +78,27 @@ mod tests {
 
     #[test]
     fn only_a_lasting_silence_counts() {
-        let mut hearing = UpdateGaps::default();
+        let mut update_gaps = UpdateGaps::default();
         for at in [5_000, 5_100, 6_599, 8_099, 9_000, 12_500] {
-            hearing.received(Millis(at));
+            update_gaps.received(Millis(at));
         }
         let silence = |from, to| Silence {
             from: Millis(from),
             to: Millis(to),
         };
         let expected = [silence(6_599, 8_099), silence(9_000, 12_500)];
-        assert!(hearing.silences().iter().eq(&expected));
-        assert_eq!(hearing.last(), Some(Millis(12_500)));
-        hearing.closed();
-        hearing.received(Millis(60_000));
-        assert!(hearing.silences().iter().eq(&expected));
+        assert!(update_gaps.silences().iter().eq(&expected));
+        assert_eq!(update_gaps.last(), Some(Millis(12_500)));
+        update_gaps.closed();
+        update_gaps.received(Millis(60_000));
+        assert!(update_gaps.silences().iter().eq(&expected));
     }
 
     #[test]
     fn remembered_entries_are_limited() {
-        let mut hearing = UpdateGaps::default();
-        (0..=MAX_SILENCES as u64 + 1).for_each(|nth| hearing.received(Millis(nth * SILENCE)));
-        assert_eq!(hearing.silences().len(), MAX_SILENCES);
-        assert_eq!(hearing.silences()[0].from, Millis(SILENCE));
+        let mut update_gaps = UpdateGaps::default();
+        (0..=MAX_SILENCES as u64 + 1).for_each(|nth| update_gaps.received(Millis(nth * SILENCE)));
+        assert_eq!(update_gaps.silences().len(), MAX_SILENCES);
+        assert_eq!(update_gaps.silences()[0].from, Millis(SILENCE));
     }
 }
