@@ -39,6 +39,7 @@ const WORDS: &[Ban] = &[
     (concat!("me", "nded"), "write: repaired, fixed, restarted"),
     (concat!("me", "nding"), "write: repair, fix, restart"),
     (concat!("let go ", "by"), "write: deleted by, released by"),
+    (concat!("to", "ld"), "write: sent, received, reported, shown"),
     (concat!("hau", "nt"), PRIVATE),
     (concat!("hau", "nts"), PRIVATE),
     (concat!("hau", "nted"), PRIVATE),
@@ -69,6 +70,9 @@ const WORDS: &[Ban] = &[
 /// Start of such a loop.
 const LOOP: &str = concat!("for ", "now in ");
 
+/// A key of JSON that programs of auditors read.
+const JSON_KEY: &str = concat!("\"to", "ld\"");
+
 /// File and folder names that say nothing about their contents.
 const NAMES: &[&str] = &[
     "common", "core", "engine", "helper", "helpers", "lib", "manager", "misc", "types", "util", "utils",
@@ -88,8 +92,8 @@ pub fn check(file: &SourceFile) -> Vec<Violation> {
         return found;
     }
     for (number, line) in file.text.lines().enumerate() {
-        // A `for` loop over a variable with this name is not a match.
-        let line = line.replace(LOOP, "");
+        // A `for` loop over a variable with this name is not a match, nor is the key in answers of `annals audit`.
+        let line = line.replace(LOOP, "").replace(JSON_KEY, "");
         let lower = line.to_lowercase();
         for (word, reason) in &occurring {
             if contains_word(&line, word) || (!is_shouted(word) && contains_word(&lower, &word.to_lowercase())) {
