@@ -257,7 +257,7 @@ impl Service {
         }
     }
 
-    /// Notifies the clients of an owner, one after the other over this time, which process is about to hold it.
+    /// Sends the clients of an owner, one after the other over this time, the address of its next holder.
     fn announce(&mut self, (owner, epoch): (OwnerId, Epoch), address: &str, spread: Duration) {
         let Some(located) = process::located(owner, epoch, address) else {
             return;
