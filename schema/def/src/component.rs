@@ -2,9 +2,9 @@
 //!
 //! [`Shadowed`] keeps a copy of what was last recorded and compares: code that changes the struct has no duty, at the
 //! cost of the copy and of comparing every field. [`Tracked`] must be given the field that is about to change, and
-//! keeps only the old value of that field: untouched fields cost nothing, but all changes must use its setters. Both give
-//! the same changes in the same order, by field and then as [`difference`] orders them; a field that was changed back
-//! gives none.
+//! keeps only the old value of that field: untouched fields cost nothing, but all changes must use its setters. Both
+//! give the same changes in the same order, by field and then as [`difference`] orders them; a field that was changed
+//! back gives none.
 
 use std::collections::BTreeMap;
 
