@@ -518,8 +518,8 @@ impl Leader {
         }
     }
 
-    /// Takes a pause of this director that has just ended off all durations that it measures. Called before any input
-    /// is handled.
+    /// Takes a pause of this director that has just ended off all durations that it measures. Called before a request is
+    /// answered and before processes are judged.
     fn attend(&mut self) {
         let now = monotonic();
         let pause = self.attention.attend(now);
